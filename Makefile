@@ -1,0 +1,75 @@
+# Every command of the project. `make help` lists them.
+
+# Built programs, images and the target folder live in the user's cache, so that a fresh clone is fast.
+SLIPWAY_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway
+export SLIPWAY_CACHE
+export CARGO_TARGET_DIR ?= $(SLIPWAY_CACHE)/target
+
+BUILT := $(CARGO_TARGET_DIR)/debug
+TOOLS := $(SLIPWAY_CACHE)/tools
+NEXTEST_VERSION := 0.9.143
+DENY_VERSION := 0.20.2
+NEXTEST := $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION)/bin/cargo-nextest
+DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+SCRIPTS := $(shell grep -rlE "^(\#!/bin/(ba)?sh|\# shellcheck shell)" images crates)
+NAME ?= demo
+NODES ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down status test test-unit lint format generate images build clean
+
+help: ## List the commands.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: build ## Bring up a real cluster and run a real Slurm job on it (KUBECONFIG_DEMO=... uses yours).
+	@$(BUILT)/slipway-demo --name $(NAME)
+
+up: build ## Bring up a bare bed: NAME=demo NODES=2.
+	@$(BUILT)/slipway-bed up --name $(NAME) --nodes $(NODES)
+
+down: ## Take the bed down: NAME=demo.
+	@if [ -x $(BUILT)/slipway-bed ]; then $(BUILT)/slipway-bed down --name $(NAME); else echo "no bed was ever built here"; fi
+
+status: ## Show the beds of this machine.
+	@if [ -x $(BUILT)/slipway-bed ]; then $(BUILT)/slipway-bed status; else echo "no bed was ever built here"; fi
+
+test: lint build $(NEXTEST) ## Run everything: lints, unit tests, real API server, real cluster with real Slurm.
+	@$(BUILT)/slipway-bed images >/dev/null
+	@$(NEXTEST) nextest run --workspace --locked
+
+test-unit: $(NEXTEST) ## Run the tests that need neither root nor a cluster.
+	@$(NEXTEST) nextest run --workspace --locked --lib --bins
+
+lint: build $(DENY) /usr/bin/shellcheck ## Check formatting, clippy, licences and dependencies, charts, shell scripts.
+	@cargo fmt --all --check
+	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
+	@$(DENY) --log-level error check bans licenses sources
+	@$(BUILT)/slipway-bed helm lint --quiet charts/*
+	@shellcheck .ci/run $(SCRIPTS)
+
+format: ## Format the code.
+	@cargo fmt --all
+
+generate: build ## Write the generated files anew: CRDs and the operator's manifest.
+	@$(BUILT)/slipway generate
+
+images: build ## Build every image into the cache and list them.
+	@$(BUILT)/slipway-bed images
+
+build: ## Build the programs.
+	@cargo build --workspace --bins --locked --quiet
+
+clean: down ## Take the bed down and remove the cache, the slow parts included.
+	rm -rf "$(SLIPWAY_CACHE)"
+
+/usr/bin/shellcheck:
+	@echo "  ...  installing shellcheck"
+	@apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck >/dev/null
+
+$(NEXTEST):
+	@echo "  ...  building cargo-nextest $(NEXTEST_VERSION) (once per machine, 2 to 4 minutes)"
+	@CARGO_TARGET_DIR= cargo install --quiet --locked --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
+
+$(DENY):
+	@echo "  ...  building cargo-deny $(DENY_VERSION) (once per machine, 2 to 4 minutes)"
+	@CARGO_TARGET_DIR= cargo install --quiet --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
