@@ -1,0 +1,31 @@
+//! A real Kubernetes with real Slurm images on one machine.
+//!
+//! The demo, the end-to-end tests and the benchmarks stand on it: a library for tests, the program `slipway-bed` for people.
+//!
+//! A bed is a set of namespaces. Outside lives one process, the [`keeper`]; inside, the first process of the bed starts the control
+//! plane and, in namespaces of their own, the nodes. Nothing of it is visible on the machine but its processes and its folder.
+
+pub mod bed;
+pub mod cache;
+pub mod cgroup;
+pub mod client;
+pub mod control;
+pub mod doctor;
+pub mod failure;
+pub mod image;
+pub mod keeper;
+pub mod layout;
+pub mod name;
+pub mod netns;
+pub mod ns;
+pub mod part;
+pub mod pki;
+pub mod program;
+pub mod progress;
+pub mod provision;
+pub mod spec;
+pub mod tool;
+pub mod up;
+
+pub use bed::Bed;
+pub use failure::Failure;

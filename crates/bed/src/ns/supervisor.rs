@@ -1,0 +1,149 @@
+//! Pid 1 of a namespace: starts parts on request, reaps every process that ends, remembers how parts ended.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+
+use crate::control::{Answer, Life, Part, PartState, Request};
+use crate::failure::{Context, Failure};
+
+/// How often ended processes are looked for. They wait as zombies meanwhile, which costs nothing.
+const REAP: Duration = Duration::from_millis(25);
+
+type Asked = (Request, Sender<Answer>);
+
+/// The parts of one namespace. All of its methods run on one thread, so that a part's pid is never reaped behind our back.
+pub(super) struct Supervisor {
+    parts: BTreeMap<String, PartState>,
+    requests: Receiver<Asked>,
+}
+
+impl Supervisor {
+    /// Listens at `socket` from now on.
+    pub(super) fn listen(socket: &Path) -> Result<Self, Failure> {
+        // Left by an earlier life of this node; its listener is gone.
+        let _ = std::fs::remove_file(socket);
+        let listener = UnixListener::bind(socket).context(|| format!("could not listen at {}", socket.display()))?;
+        let (sender, requests) = mpsc::channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let sender = sender.clone();
+                std::thread::spawn(move || converse(stream, &sender));
+            }
+        });
+        Ok(Self { parts: BTreeMap::new(), requests })
+    }
+
+    /// Starts a daemon of ours.
+    pub(super) fn start(&mut self, part: &Part) -> Result<(), Failure> {
+        let mut command = Command::new(&part.program);
+        command.args(&part.args);
+        self.spawn(&part.name, command, &part.log).map(drop)
+    }
+
+    /// Starts `command` as the part `name` and returns its pid.
+    pub(super) fn spawn(&mut self, name: &str, mut command: Command, log: &Path) -> Result<Pid, Failure> {
+        if let Some(PartState { life: Life::Running { .. }, .. }) = self.parts.get(name) {
+            return Err(Failure::new(format!("{name} runs already")));
+        }
+        let open = || OpenOptions::new().create(true).append(true).open(log).context(|| format!("could not write {}", log.display()));
+        command.stdin(Stdio::null()).stdout(open()?).stderr(open()?);
+        let child = command.spawn().context(|| format!("could not start {name}"))?;
+        let pid = Pid::from_child(&child);
+        // The handle is given up on purpose: `reap` waits for all processes, ours and orphans alike.
+        drop(child);
+        let state = PartState { name: name.to_owned(), log: log.to_owned(), life: Life::Running { pid: pid.as_raw_nonzero().get() } };
+        self.parts.insert(name.to_owned(), state);
+        Ok(pid)
+    }
+
+    /// Answers requests for ever; `carry_out` decides those that only a bed or only a node understands.
+    pub(super) fn run(mut self, mut carry_out: impl FnMut(&mut Self, &Request) -> Result<(), Failure>) -> Failure {
+        loop {
+            match self.requests.recv_timeout(REAP) {
+                Ok((request, reply)) => {
+                    self.reap();
+                    let outcome = match &request {
+                        Request::Start(part) => self.start(part),
+                        Request::Kill(name) => self.kill(name),
+                        Request::Parts => Ok(()),
+                        Request::AddNode(_) => carry_out(&mut self, &request),
+                    };
+                    let answer = outcome.map(|()| self.parts.values().cloned().collect()).map_err(|failure| failure.to_string());
+                    // Whoever asked may have gone meanwhile.
+                    let _ = reply.send(answer);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Failure::new("the control socket is gone"),
+            }
+            self.reap();
+        }
+    }
+
+    pub(super) fn is_running(&self, name: &str) -> bool {
+        self.parts.get(name).is_some_and(|part| matches!(part.life, Life::Running { .. }))
+    }
+
+    fn kill(&mut self, name: &str) -> Result<(), Failure> {
+        let part = self.parts.get_mut(name).ok_or_else(|| Failure::new(format!("there is no part called {name}")))?;
+        let Life::Running { pid } = part.life else {
+            return Err(Failure::new(format!("{name} does not run")));
+        };
+        let pid = Pid::from_raw(pid).ok_or_else(|| Failure::new(format!("{name} has no pid")))?;
+        kill_process(pid, Signal::KILL).context(|| format!("could not kill {name}"))?;
+        part.life = Life::Killed;
+        Ok(())
+    }
+
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let ended = Life::Running { pid: pid.as_raw_nonzero().get() };
+            if let Some(part) = self.parts.values_mut().find(|part| part.life == ended) {
+                part.life = Life::Ended(match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => format!("exit code {code}"),
+                    (None, Some(signal)) => format!("signal {signal}"),
+                    (None, None) => "for an unknown reason".to_owned(),
+                });
+            }
+        }
+    }
+}
+
+fn converse(mut stream: UnixStream, sender: &Sender<Asked>) {
+    let mut line = String::new();
+    if BufReader::new(&stream).read_line(&mut line).is_err() {
+        return;
+    }
+    let answer: Answer = match serde_json::from_str(&line) {
+        Ok(request) => {
+            let (reply, answered) = mpsc::channel();
+            if sender.send((request, reply)).is_err() {
+                return;
+            }
+            answered.recv().unwrap_or_else(|_| Err("the bed is going down".to_owned()))
+        }
+        Err(error) => Err(format!("this is no request: {error}")),
+    };
+    if let Ok(text) = serde_json::to_string(&answer) {
+        let _ = writeln!(stream, "{text}");
+    }
+}
+
+/// Waits until a file appears; for sockets of daemons that were just started.
+pub(super) fn wait_for_file(path: &Path, patience: Duration) -> Result<(), Failure> {
+    let until = std::time::Instant::now() + patience;
+    while !path.exists() {
+        if std::time::Instant::now() > until {
+            return Err(Failure::new(format!("{} did not appear within {} s", path.display(), patience.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}

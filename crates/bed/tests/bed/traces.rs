@@ -1,0 +1,86 @@
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use slipway_bed::bed::Bed;
+use slipway_bed::cache::Cache;
+use slipway_bed::keeper::{self, KeeperState};
+use slipway_bed::layout::Layout;
+use slipway_bed::up::{Wanted, up};
+
+use crate::machine::{Machine, remains};
+use crate::{program, unique, words};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn two_beds_side_by_side_change_nothing_on_the_machine_and_leave_nothing() {
+    let cache = Cache::open().unwrap();
+    let before = Machine::look();
+    let first = up(&cache, &Wanted::cluster(unique("one"), 2)).await.unwrap();
+    let second = up(&cache, &Wanted::cluster(unique("other"), 1)).await.unwrap();
+    assert_eq!(before.difference(&Machine::look()), None, "while beds run");
+    for bed in [first, second] {
+        let (name, root) = (bed.name().clone(), bed.layout().root.clone());
+        bed.down().unwrap();
+        assert_eq!(remains(name.as_str()), Vec::<String>::new());
+        assert!(!root.exists(), "{} is left", root.display());
+    }
+    assert_eq!(before.difference(&Machine::look()), None, "after beds ran");
+}
+
+/// Kills one process of a running bed and expects that everything of the bed ends by itself.
+async fn dies_whole(test: &str, victim: impl Fn(&KeeperState) -> u32) {
+    let cache = Cache::open().unwrap();
+    let name = unique(test);
+    let layout = Layout::new(&cache, &name);
+    // Through the program, so that nobody but the bed itself could clean up.
+    let output = program().args(["up", "--nodes", "1", "--name", name.as_str()]).output().unwrap();
+    assert!(output.status.success(), "{}", words(&output));
+    let state = KeeperState::read(&layout).unwrap();
+    kill_process(Pid::from_raw(i32::try_from(victim(&state)).unwrap()).unwrap(), Signal::KILL).unwrap();
+    wait_until_gone(&layout);
+    let told = Bed::open(&cache, &name).err().unwrap().to_string();
+    assert!(told.contains("died") && told.contains("slipway-bed up"), "{told}");
+    // Repeatable: the same name comes up again over the remains, and goes down.
+    let bed = up(&cache, &Wanted::api_only(name)).await.unwrap();
+    bed.down().unwrap();
+    assert!(!layout.root.exists());
+}
+
+#[tokio::test]
+async fn a_bed_whose_keeper_is_killed_ends_whole() {
+    dies_whole("keeper", |state| state.keeper).await;
+}
+
+#[tokio::test]
+async fn a_bed_whose_first_process_is_killed_ends_whole() {
+    dies_whole("first", |state| state.handle).await;
+}
+
+#[test]
+fn an_interrupted_up_leaves_nothing_running() {
+    let cache = Cache::open().unwrap();
+    let name = unique("ctrl-c");
+    let layout = Layout::new(&cache, &name);
+    let child = program().args(["up", "--nodes", "1", "--name", name.as_str()]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let until = Instant::now() + PATIENCE;
+    while !keeper::lives(&layout) || !layout.control().exists() {
+        assert!(Instant::now() < until, "the bed did not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(words(&output).contains("interrupted"), "{}", words(&output));
+    wait_until_gone(&layout);
+    assert!(program().args(["down", "--name", name.as_str()]).status().unwrap().success());
+    assert!(!layout.root.exists());
+}
+
+/// The bed cleans up by itself within moments.
+fn wait_until_gone(layout: &Layout) {
+    let until = Instant::now() + PATIENCE;
+    while keeper::lives(layout) || !remains(layout.name.as_str()).is_empty() {
+        assert!(Instant::now() < until, "left: {:?}", remains(layout.name.as_str()));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
