@@ -1,0 +1,79 @@
+//! Labels, and the values that others select by.
+
+/// Which daemon runs in the object's pods; a [`Component::daemon`].
+pub const NAME: &str = "app.kubernetes.io/name";
+/// Name of the resource that the object was made for.
+pub const INSTANCE: &str = "app.kubernetes.io/instance";
+/// Which part of a cluster the object belongs to; a [`Component::part`].
+pub const COMPONENT: &str = "app.kubernetes.io/component";
+/// Name of the Controller that a worker belongs to.
+pub const CLUSTER: &str = "slinky.slurm.net/cluster";
+/// `"true"` on the slurmctld pod that the client Service leads to.
+pub const CONTROLLER_ACTIVE: &str = "controller.slinky.slurm.net/active";
+/// Name of a worker pod.
+pub const POD_NAME: &str = "nodeset.slinky.slurm.net/pod-name";
+/// Ordinal of a worker pod.
+pub const POD_INDEX: &str = "nodeset.slinky.slurm.net/pod-index";
+/// Slurm node name of a worker pod, as known when it was created.
+pub const POD_HOSTNAME: &str = "nodeset.slinky.slurm.net/pod-hostname";
+/// `"true"` on worker pods that a disruption budget protects.
+pub const POD_PROTECT: &str = "nodeset.slinky.slurm.net/pod-protect";
+/// How the pods of a NodeSet are counted and named.
+pub const SCALING_MODE: &str = "nodeset.slinky.slurm.net/scaling-mode";
+/// Hash of the template that a worker pod was made from.
+pub const TEMPLATE_HASH: &str = "controller.kubernetes.io/hash";
+
+/// Taint that keeps other pods off worker nodes; every worker tolerates it.
+pub const WORKER_TAINT: &str = "nodeset.slinky.slurm.net/worker";
+
+/// A part of a Slurm cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Component {
+    Controller,
+    RestApi,
+    Worker,
+}
+
+impl Component {
+    /// Every component that has pods.
+    pub const ALL: [Self; 3] = [Self::Controller, Self::RestApi, Self::Worker];
+
+    /// The daemon, which is also the main container's name.
+    pub fn daemon(self) -> &'static str {
+        match self {
+            Self::Controller => "slurmctld",
+            Self::RestApi => "slurmrestd",
+            Self::Worker => "slurmd",
+        }
+    }
+
+    /// The value of [`COMPONENT`].
+    pub fn part(self) -> &'static str {
+        match self {
+            Self::Controller => "controller",
+            Self::RestApi => "restapi",
+            Self::Worker => "worker",
+        }
+    }
+
+    /// The labels by which Services and budgets find the pods of `instance`.
+    pub fn selector(self, instance: &str) -> [(&'static str, String); 2] {
+        [(INSTANCE, instance.to_owned()), (NAME, self.daemon().to_owned())]
+    }
+
+    /// The labels of every object made for `instance`.
+    pub fn labels(self, instance: &str) -> [(&'static str, String); 3] {
+        let [first, second] = self.selector(instance);
+        [(COMPONENT, self.part().to_owned()), first, second]
+    }
+
+    /// [`Self::selector`] as text, the way `status.selector` carries it.
+    pub fn selector_text(self, instance: &str) -> String {
+        self.selector(instance).map(|(key, value)| format!("{key}={value}")).join(",")
+    }
+}
+
+/// Selects everything that we made, in any cluster: the one selector of all watches on children.
+pub fn ours() -> String {
+    format!("{NAME} in ({})", Component::ALL.map(Component::daemon).join(","))
+}

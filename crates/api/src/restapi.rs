@@ -1,0 +1,52 @@
+#![allow(unreachable_pub)] // the KubeSchema derive repeats each struct inside a function
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+use crate::{LocalRef, PodTemplate, Raw, ServiceTemplate};
+
+/// Slurm's REST server (slurmrestd) for one Controller.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "slinky.slurm.net",
+    version = "v1beta1",
+    kind = "RestApi",
+    plural = "restapis",
+    singular = "restapi",
+    shortname = "slurmrestd",
+    namespaced,
+    status = "RestApiStatus",
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    doc = "RestApi runs slurmrestd for a Controller."
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RestApiSpec {
+    /// The Controller that slurmrestd talks to.
+    pub controller_ref: LocalRef,
+    /// How many slurmrestd pods to run.
+    #[serde(default = "one")]
+    pub replicas: i32,
+    /// The slurmrestd container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slurmrestd: Option<Raw>,
+    /// Pod template of slurmrestd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<PodTemplate>,
+    /// The Service of slurmrestd.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceTemplate>,
+}
+
+fn one() -> i32 {
+    1
+}
+
+/// What was last seen of a RestApi.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RestApiStatus {
+    /// Whether slurmrestd is up, and what it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}

@@ -1,0 +1,135 @@
+//! Whether a live child is what it should be.
+//!
+//! A child is applied only when it differs: an apply that changes nothing still costs the API server more than any other write.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use slipway_api::{
+    child::{Child, ChildKey},
+    digest,
+};
+
+use crate::{Action, Plan};
+
+/// For so long a write of ours may stay unseen by the cache before we believe that it was undone.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// What is known about a child.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The object in the cache.
+    pub live: Option<Arc<Value>>,
+    /// Our last write.
+    pub accepted: Option<Accepted>,
+}
+
+/// What is known about children, by key.
+pub type SeenChildren = BTreeMap<ChildKey, Seen>;
+
+/// What the server made of our last write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Digest of what we sent.
+    sent: String,
+    /// Digest of what the server answered. It may differ from what was sent for ever (`1024Mi` becomes `1Gi`), and is settled all the same.
+    answer: String,
+    /// Version of the object that the cache showed when we wrote.
+    before: Option<String>,
+    at: Timestamp,
+}
+
+impl Accepted {
+    pub fn new(sent: &Value, answer: &Value, before: Option<&Value>, at: Timestamp) -> Self {
+        Self { sent: digest::of_json(sent), answer: essence(answer), before: version(before), at }
+    }
+}
+
+/// How a child differs from what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// It does not.
+    None,
+    /// We wrote it, and the cache has not caught up.
+    Settling,
+    /// It is being deleted; a new one can come only after it.
+    Going,
+    /// It does.
+    Differs,
+}
+
+/// Compares a child with what was seen of it.
+pub fn drift(desired: &Value, seen: &Seen, now: Timestamp) -> Drift {
+    let sent_already = seen.accepted.as_ref().filter(|accepted| accepted.sent == digest::of_json(desired));
+    if let Some(accepted) = sent_already {
+        let is_unseen = accepted.before == version(seen.live.as_deref());
+        let is_recent = now.duration_since(accepted.at).unsigned_abs() < SETTLE;
+        if is_unseen && is_recent {
+            return Drift::Settling;
+        }
+    }
+    let Some(live) = seen.live.as_deref() else { return Drift::Differs };
+    if live["metadata"].get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
+        return Drift::Going;
+    }
+    let is_settled = sent_already.is_some_and(|accepted| accepted.answer == essence(live));
+    if is_settled || covers(live, desired) { Drift::None } else { Drift::Differs }
+}
+
+/// Adds an apply for each child that differs.
+pub fn plan_children(desired: Vec<Child>, seen: &SeenChildren, now: Timestamp, plan: &mut Plan) {
+    let unseen = Seen::default();
+    for child in desired {
+        match drift(&child.body, seen.get(&child.key).unwrap_or(&unseen), now) {
+            Drift::Differs => plan.actions.push(Action::Apply(Box::new(child))),
+            Drift::Settling | Drift::Going => plan.wake_within(SETTLE),
+            Drift::None => {}
+        }
+    }
+}
+
+/// Whether `live` has everything that `desired` asks for. What others added does not matter.
+pub fn covers(live: &Value, desired: &Value) -> bool {
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => desired.iter().all(|(key, wanted)| {
+            live.get(key).is_some_and(|found| covers(found, wanted)) || (is_nothing(wanted) && !live.contains_key(key))
+        }),
+        (Value::Array(live), Value::Array(desired)) => {
+            live.len() == desired.len() && live.iter().zip(desired).all(|(found, wanted)| covers(found, wanted))
+        }
+        _ => live == desired,
+    }
+}
+
+/// Values that the server leaves out when it stores an object.
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// Digest of what someone decided about an object, without what the server counts and reports.
+fn essence(object: &Value) -> String {
+    let mut object = object.clone();
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for counter in ["resourceVersion", "generation", "managedFields"] {
+            metadata.remove(counter);
+        }
+    }
+    digest::of_json(&object)
+}
+
+fn version(object: Option<&Value>) -> Option<String> {
+    Some(object?["metadata"]["resourceVersion"].as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The one gate: everything that could end a job asks here first.
+
+/// An answer about Slurm. Not knowing is an answer of its own, and never a leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Yes,
+    No,
+    /// With the cause, for people.
+    Unknown(String),
+}
+
+/// An action that could end a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// What would be done, such as ``delete pod `worker-3` ``.
+    pub what: String,
+    /// Whether the object is ours to touch.
+    pub is_ours: bool,
+    /// Whether jobs would end.
+    pub ends_jobs: Answer,
+    /// Whether one available worker fewer would be left.
+    pub costs_a_worker: bool,
+}
+
+/// How many workers are available, and how many must stay so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub available: usize,
+    pub floor: usize,
+}
+
+/// The gate's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    Allowed,
+    /// Not now; the reason is for people.
+    Wait(String),
+    /// Never; the reason is for people.
+    Refused(String),
+}
+
+/// Whether `deed` may be done now.
+///
+/// Allowed means: the object is ours, Slurm said that no job would end, and enough workers stay available.
+pub fn gate(deed: &Deed, room: Room) -> Verdict {
+    let Deed { what, is_ours, ends_jobs, costs_a_worker } = deed;
+    if !is_ours {
+        return Verdict::Refused(format!("will not {what}: it belongs to someone else"));
+    }
+    match ends_jobs {
+        Answer::Unknown(cause) => Verdict::Wait(format!("waits to {what}: whether that would end jobs is unknown, as {cause}")),
+        Answer::Yes => Verdict::Wait(format!("waits to {what}: jobs are running there")),
+        Answer::No if *costs_a_worker && room.available <= room.floor => {
+            Verdict::Wait(format!("waits to {what}: {} workers are available and {} must stay so", room.available, room.floor))
+        }
+        Answer::No => Verdict::Allowed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn answer() -> impl Strategy<Value = Answer> {
+        prop_oneof![Just(Answer::Yes), Just(Answer::No), "[a-z ]{0,20}".prop_map(Answer::Unknown)]
+    }
+
+    fn deed() -> impl Strategy<Value = Deed> {
+        ("[a-z ]{1,20}", any::<bool>(), answer(), any::<bool>()).prop_map(|(what, is_ours, ends_jobs, costs_a_worker)| Deed {
+            what,
+            is_ours,
+            ends_jobs,
+            costs_a_worker,
+        })
+    }
+
+    fn room() -> impl Strategy<Value = Room> {
+        (0..50_usize, 0..50_usize).prop_map(|(available, floor)| Room { available, floor })
+    }
+
+    proptest! {
+        #[test]
+        fn only_a_certain_no_is_allowed(deed in deed(), room in room()) {
+            if gate(&deed, room) == Verdict::Allowed {
+                prop_assert!(deed.is_ours);
+                prop_assert_eq!(&deed.ends_jobs, &Answer::No);
+            }
+        }
+
+        #[test]
+        fn not_knowing_is_never_a_leave(mut deed in deed(), room in room(), cause in "[a-z]{1,9}") {
+            deed.ends_jobs = Answer::Unknown(cause);
+            prop_assert_ne!(gate(&deed, room), Verdict::Allowed);
+        }
+
+        #[test]
+        fn availability_never_falls_below_the_floor(deed in deed(), room in room()) {
+            if gate(&deed, room) == Verdict::Allowed && deed.costs_a_worker {
+                prop_assert!(room.available > room.floor);
+            }
+        }
+
+        #[test]
+        fn a_reason_names_the_deed(deed in deed(), room in room()) {
+            match gate(&deed, room) {
+                Verdict::Allowed => {}
+                Verdict::Wait(why) | Verdict::Refused(why) => prop_assert!(why.contains(&deed.what)),
+            }
+        }
+    }
+}

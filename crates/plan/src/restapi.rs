@@ -1,0 +1,97 @@
+//! What to do about a RestApi.
+
+use jiff::Timestamp;
+use slipway_api::{
+    child::{Child, ChildKind},
+    condition::Reason,
+};
+
+use crate::{
+    Plan, Wait,
+    drift::{self, SeenChildren},
+    workload::{self, troubled},
+};
+
+/// What is wanted and what was observed.
+pub struct Observed<'a> {
+    pub service: Child,
+    /// The Deployment, or what it waits for.
+    pub deployment: Result<Child, Wait>,
+    pub seen: &'a SeenChildren,
+    /// What keeps a pod from getting ready, when the kubelet or the scheduler said so.
+    pub trouble: Option<String>,
+    pub now: Timestamp,
+}
+
+/// Plans for a RestApi. What waits for a reference stays as it is.
+pub fn restapi(observed: Observed<'_>) -> Plan {
+    let Observed { service, deployment, seen, trouble, now } = observed;
+    let mut plan = Plan::default();
+    drift::plan_children(vec![service], seen, now, &mut plan);
+    match deployment {
+        Ok(child) => drift::plan_children(vec![child], seen, now, &mut plan),
+        Err(wait) => plan.report.waits.push(wait),
+    }
+    let live = seen.iter().find(|(key, _)| key.kind == ChildKind::Deployment).and_then(|(_, seen)| seen.live.as_deref());
+    match live {
+        Some(live) => {
+            if let Some(progress) = workload::progress(live) {
+                plan.report.wait(Reason::PodsNotReady, format!("slurmrestd: {progress}{}", troubled(trouble)));
+            }
+        }
+        None if plan.report.is_ready() => plan.report.wait(Reason::Progressing, "slurmrestd is being started"),
+        None => {}
+    }
+    plan.report.summary.push_str("slurmrestd is up");
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{drift::Seen, unmet};
+
+    fn child(kind: ChildKind) -> Child {
+        Child::new(kind, "n", "x-restapi", json!({"spec": {"replicas": 2}}))
+    }
+
+    fn seen(ready: i64) -> SeenChildren {
+        let live = |kind| {
+            let mut body = child(kind).body;
+            body["metadata"]["generation"] = 3.into();
+            body["status"] = json!({"observedGeneration": 3, "updatedReplicas": 2, "readyReplicas": ready});
+            (child(kind).key, Seen { live: Some(Arc::new(body)), accepted: None })
+        };
+        [live(ChildKind::Service), live(ChildKind::Deployment)].into()
+    }
+
+    fn plan(seen: &SeenChildren, deployment: Result<Child, Wait>) -> Plan {
+        restapi(Observed { service: child(ChildKind::Service), deployment, seen, trouble: None, now: Timestamp::UNIX_EPOCH })
+    }
+
+    #[test]
+    fn service_and_deployment_are_made_and_then_left_alone() {
+        let first = plan(&SeenChildren::new(), Ok(child(ChildKind::Deployment)));
+        assert_eq!(first.actions.len(), 2);
+        let settled = plan(&seen(2), Ok(child(ChildKind::Deployment)));
+        assert_eq!(settled.actions, []);
+        assert!(settled.report.is_ready());
+    }
+
+    #[test]
+    fn readiness_counts_pods() {
+        let report = plan(&seen(1), Ok(child(ChildKind::Deployment))).report;
+        assert_eq!((report.reason(), report.message().as_str()), (Reason::PodsNotReady, "slurmrestd: 1 of 2 pods are ready"));
+    }
+
+    #[test]
+    fn without_a_controller_a_running_deployment_stays_as_it_is() {
+        let plan = plan(&seen(2), Err(unmet::no_controller("n", "gone")));
+        assert_eq!(plan.actions, []);
+        assert_eq!(plan.report.reason(), Reason::ControllerMissing);
+    }
+}

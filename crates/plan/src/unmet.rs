@@ -1,0 +1,41 @@
+//! The words for what is missing: what, where, and what to do.
+
+use slipway_api::condition::Reason;
+
+use crate::Wait;
+
+pub fn no_reference(field: &str) -> Wait {
+    Wait::new(Reason::InvalidSpec, format!("{field}.name is empty: name the object it refers to"))
+}
+
+pub fn no_secret(namespace: &str, secret: &str, field: &str) -> Wait {
+    Wait::new(Reason::SecretMissing, format!("Secret `{namespace}/{secret}` does not exist: create it or point {field} elsewhere"))
+}
+
+pub fn no_key(namespace: &str, secret: &str, key: &str, field: &str) -> Wait {
+    Wait::new(Reason::SecretMissing, format!("Secret `{namespace}/{secret}` has no key `{key}`: add it or point {field} elsewhere"))
+}
+
+pub fn no_config_map(namespace: &str, config_map: &str, field: &str) -> Wait {
+    let why = format!("ConfigMap `{namespace}/{config_map}` does not exist: create it or take it out of {field}");
+    Wait::new(Reason::ConfigMapMissing, why)
+}
+
+pub fn no_controller(namespace: &str, controller: &str) -> Wait {
+    let why = format!("Controller `{namespace}/{controller}` does not exist: create it or point spec.controllerRef elsewhere");
+    Wait::new(Reason::ControllerMissing, why)
+}
+
+pub fn no_configuration(namespace: &str, controller: &str) -> Wait {
+    let why = format!("Controller `{namespace}/{controller}` has no configuration yet: its Ready condition says what it waits for");
+    Wait::new(Reason::ControllerNotReady, why)
+}
+
+pub fn controller_not_ready(namespace: &str, controller: &str) -> Wait {
+    let why = format!("slurmctld of Controller `{namespace}/{controller}` is not up yet: its Ready condition says what it waits for");
+    Wait::new(Reason::ControllerNotReady, why)
+}
+
+pub fn invalid(problem: &impl std::error::Error) -> Wait {
+    Wait::new(Reason::InvalidSpec, problem.to_string())
+}

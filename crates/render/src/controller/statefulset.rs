@@ -1,0 +1,158 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use slipway_api::{
+    Persistence, SecretKeyRef, SlurmController, annotation,
+    child::{Child, ChildKind},
+    digest, image,
+    label::{self, Component},
+    name, owner,
+};
+use slipway_slurm::conf::SlurmConf;
+
+use super::{LAYOUT, References};
+use crate::{
+    Invalid, merge,
+    metadata::{Marks, selector},
+    probe, sidecar,
+};
+
+const STATESAVE: &str = "statesave";
+
+/// The StatefulSet that runs slurmctld. `config` is the rendered ConfigMap.
+pub(super) fn statefulset(controller: &SlurmController, references: &References, config: &Child) -> Result<Child, Invalid> {
+    let (namespace, name) = crate::identity(&controller.metadata);
+    let spec = &controller.spec;
+    let marks = Marks::inherited(&controller.metadata)
+        .with(spec.template.as_ref().and_then(|template| template.metadata.as_ref()))
+        .of(Component::Controller, name);
+    let mut body = json!({
+        "metadata": marks.of_object(&[owner::controller_of(controller)]),
+        "spec": {
+            "replicas": 1,
+            "revisionHistoryLimit": 0,
+            "serviceName": name::controller_headless_service(name),
+            "selector": { "matchLabels": selector(Component::Controller.selector(name)) },
+            "template": {
+                "metadata": pod_marks(marks, references, config).of_template(),
+                "spec": pod_spec(controller, references)?,
+            },
+        },
+    });
+    let persistence = spec.persistence.clone().unwrap_or_default();
+    if persistence.enabled && claim_name(&persistence).is_none() {
+        body["spec"]["volumeClaimTemplates"] = json!([{ "metadata": { "name": STATESAVE }, "spec": claim_spec(persistence) }]);
+    }
+    Ok(Child::new(ChildKind::StatefulSet, namespace, &name::controller_workload(name), body))
+}
+
+/// Labels and annotations of the pod. A hash that changes makes a new pod.
+fn pod_marks(marks: Marks, references: &References, config: &Child) -> Marks {
+    let generated: BTreeMap<String, &str> =
+        config.body["data"].as_object().into_iter().flatten().filter_map(|(file, text)| Some((file.clone(), text.as_str()?))).collect();
+    let files: BTreeMap<String, &str> = references.config_files.iter().map(|files| (files.name.clone(), files.hash.as_str())).collect();
+    let mut marks = marks
+        // There is one slurmctld, so it is the active one from the start: its Service need not wait for anyone to say so.
+        .label(label::CONTROLLER_ACTIVE, "true")
+        .annotation(annotation::DEFAULT_CONTAINER, Component::Controller.daemon())
+        .annotation(annotation::SLURM_KEY_HASH, &references.slurm_key_hash)
+        .annotation(annotation::JWT_KEY_HASH, &references.jwt_key_hash)
+        .annotation(annotation::SLURM_CONFIG_HASH, digest::of_map(&generated));
+    if !files.is_empty() {
+        marks = marks.annotation(annotation::CONFIG_FILES_HASH, digest::of_map(&files));
+    }
+    marks
+}
+
+fn pod_spec(controller: &SlurmController, references: &References) -> Result<Value, Invalid> {
+    let name = crate::identity(&controller.metadata).1;
+    let spec = &controller.spec;
+    let image = crate::image(spec.slurmctld.as_ref(), "spec.slurmctld")?;
+    let base = json!({
+        "automountServiceAccountToken": false,
+        "securityContext": {
+            "runAsNonRoot": true,
+            "runAsUser": image::SLURM_UID,
+            "runAsGroup": image::SLURM_UID,
+            "fsGroup": image::SLURM_UID,
+        },
+        "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": { "matchLabels": selector(Component::Controller.selector(name)) },
+        }]}},
+        "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMCTLD_LOG)],
+        "containers": [container(controller)],
+        "volumes": volumes(controller, references)?,
+    });
+    Ok(merge::pod_spec(base, spec.template.as_ref().and_then(|template| template.spec.as_ref())))
+}
+
+fn container(controller: &SlurmController) -> Value {
+    let daemon = Component::Controller.daemon();
+    let state = SlurmConf::state_save_location(&super::cluster_name(controller), &LAYOUT);
+    let mut base = json!({
+        "name": daemon,
+        "ports": [{ "name": daemon, "containerPort": image::SLURMCTLD_PORT, "protocol": "TCP" }],
+        "securityContext": { "runAsNonRoot": true, "runAsUser": image::SLURM_UID, "runAsGroup": image::SLURM_UID },
+        "volumeMounts": [
+            { "name": "slurm-etc", "mountPath": image::CONFIG_DIR, "readOnly": true },
+            { "name": "run", "mountPath": "/run" },
+            { "name": STATESAVE, "mountPath": state },
+            { "name": "slurm-authsocket", "mountPath": "/run/slurmctld" },
+            sidecar::mount(),
+        ],
+    });
+    probe::add(&mut base, probe::http(daemon));
+    merge::container(base, controller.spec.slurmctld.as_ref())
+}
+
+fn volumes(controller: &SlurmController, references: &References) -> Result<Value, Invalid> {
+    let (_, name) = crate::identity(&controller.metadata);
+    let spec = &controller.spec;
+    let mut sources = vec![
+        json!({ "configMap": { "name": name::controller_config(name) } }),
+        key_source(spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef", image::SLURM_KEY_FILE)?,
+        key_source(spec.jwt_key_ref.as_ref(), "spec.jwtKeyRef", image::JWT_KEY_FILE)?,
+    ];
+    let mut files: Vec<_> = references.config_files.iter().map(|files| &files.name).collect();
+    files.sort_unstable();
+    sources.extend(files.into_iter().map(|files| json!({ "configMap": { "name": files } })));
+
+    let mut volumes = vec![
+        json!({ "name": "slurm-etc", "projected": { "defaultMode": 0o610, "sources": sources } }),
+        sidecar::volume(),
+        json!({ "name": "run", "emptyDir": { "medium": "Memory" } }),
+        json!({ "name": "slurm-authsocket", "emptyDir": {} }),
+    ];
+    let persistence = spec.persistence.clone().unwrap_or_default();
+    match claim_name(&persistence) {
+        Some(claim) => volumes.push(json!({ "name": STATESAVE, "persistentVolumeClaim": { "claimName": claim } })),
+        None if !persistence.enabled => volumes.push(json!({ "name": STATESAVE, "emptyDir": {} })),
+        None => {} // the claim template brings its own volume
+    }
+    Ok(volumes.into())
+}
+
+/// One key of a Secret as one file.
+pub(crate) fn key_source(key: Option<&SecretKeyRef>, field: &str, file: &str) -> Result<Value, Invalid> {
+    let Some(key) = key.filter(|key| !key.name.is_empty()) else {
+        return Err(Invalid::new(field, "is not set: name the Secret and the key that hold it"));
+    };
+    Ok(json!({ "secret": { "name": key.name, "items": [{ "key": key.key, "path": file }] } }))
+}
+
+fn claim_name(persistence: &Persistence) -> Option<&str> {
+    persistence.existing_claim.as_deref().filter(|claim| persistence.enabled && !claim.is_empty())
+}
+
+/// The user's claim spec; what a claim cannot be without is filled in.
+fn claim_spec(persistence: Persistence) -> Value {
+    let mut spec = Value::from(persistence.claim);
+    if spec.get("accessModes").is_none() {
+        spec["accessModes"] = json!(["ReadWriteOnce"]);
+    }
+    if spec.get("resources").is_none() {
+        spec["resources"] = json!({ "requests": { "storage": "4Gi" } });
+    }
+    spec
+}

@@ -1,0 +1,144 @@
+use serde_json::{Value, json};
+use slipway_api::{
+    NodeSet, Raw, annotation, image,
+    label::{self, Component},
+    name, owner,
+};
+use slipway_slurm::dynamic::NodeItems;
+
+use super::{References, template_hash};
+use crate::{Invalid, controller, merge, metadata::Marks, probe, quantity, sidecar};
+
+/// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out.
+fn farewell() -> String {
+    format!("scontrol update nodename=$(hostname) state=down reason='{}Pod is terminating';", image::REASON_PREFIX)
+}
+
+pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<Value, Invalid> {
+    let (namespace, name) = crate::identity(&nodeset.metadata);
+    let template = nodeset.spec.template.as_ref();
+    let pod = name::worker_pod(name, ordinal);
+    let hostname = name::worker_hostname(name, template.and_then(|template| template.hostname()), ordinal);
+    let marks = Marks::inherited(&nodeset.metadata)
+        .with(template.and_then(|template| template.metadata.as_ref()))
+        .of(Component::Worker, name)
+        .label(label::CLUSTER, crate::identity(&references.controller.metadata).1)
+        .label(label::POD_NAME, &pod)
+        .label(label::POD_INDEX, ordinal.to_string())
+        .label(label::POD_HOSTNAME, &hostname)
+        .label(label::SCALING_MODE, "StatefulSet")
+        .label(label::TEMPLATE_HASH, template_hash(nodeset))
+        .annotation(annotation::DEFAULT_CONTAINER, Component::Worker.daemon());
+    let mut spec = pod_spec(nodeset, references, marks.annotation_value(annotation::TOPOLOGY))?;
+    // The template's hostname is a prefix; merging put it where the full name belongs.
+    spec["hostname"] = hostname.into();
+    let mut body = json!({ "metadata": marks.of_object(&[owner::controller_of(nodeset)]), "spec": spec });
+    body["apiVersion"] = "v1".into();
+    body["kind"] = "Pod".into();
+    body["metadata"]["name"] = pod.into();
+    body["metadata"]["namespace"] = namespace.into();
+    Ok(body)
+}
+
+fn pod_spec(nodeset: &NodeSet, references: &References, topology: Option<&str>) -> Result<Value, Invalid> {
+    let controller = &references.controller;
+    let (namespace, cluster) = crate::identity(&controller.metadata);
+    let spec = &nodeset.spec;
+    let user = spec.template.as_ref().and_then(|template| template.spec.as_ref());
+    let image = crate::image(spec.slurmd.as_ref(), "spec.slurmd")?;
+    let service = name::worker_service(cluster);
+    let mut base = json!({
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "subdomain": service,
+        // Slurm knows its nodes by their bare hostnames.
+        "dnsConfig": { "searches": [format!("{service}.{namespace}.svc.{}", references.cluster_domain)] },
+        "tolerations": [{ "key": label::WORKER_TAINT, "operator": "Equal", "effect": "NoExecute" }],
+        "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMD_LOG)],
+        "containers": [container(nodeset, references, topology, user)?],
+        "volumes": [
+            { "name": "slurm-etc", "projected": { "defaultMode": 0o600, "sources": [
+                controller::key_source(controller.spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
+            ]}},
+            sidecar::volume(),
+        ],
+    });
+    if !spec.oversubscribe_node {
+        base["affinity"] = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": { "matchExpressions": [{ "key": label::NAME, "operator": "In", "values": [Component::Worker.daemon()] }] },
+        }]}});
+    }
+    Ok(merge::pod_spec(base, user))
+}
+
+fn container(nodeset: &NodeSet, references: &References, topology: Option<&str>, pod: Option<&Raw>) -> Result<Value, Invalid> {
+    let (namespace, controller) = crate::identity(&references.controller.metadata);
+    let daemon = Component::Worker.daemon();
+    let user = nodeset.spec.slurmd.as_ref();
+    let mut base = json!({
+        "name": daemon,
+        "args": [
+            "-Z",
+            "--conf-server",
+            name::controller_address(controller, namespace),
+            "--conf",
+            quoted(&node_items(nodeset, topology)?),
+        ],
+        "env": [
+            { "name": "SLINKY_TOPOLOGY", "valueFrom": { "fieldRef": {
+                "fieldPath": format!("metadata.annotations['{}']", annotation::TOPOLOGY),
+            }}},
+            { "name": "POD_CPUS", "value": limit(user, pod, "cpu", quantity::cpus) },
+            { "name": "POD_MEMORY", "value": limit(user, pod, "memory", quantity::mebibytes) },
+        ],
+        "ports": [{ "name": daemon, "containerPort": image::SLURMD_PORT, "protocol": "TCP" }],
+        "securityContext": {
+            "privileged": true,
+            "capabilities": { "add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"] },
+        },
+        "lifecycle": { "preStop": { "exec": { "command": ["/usr/bin/sh", "-c", farewell()] } } },
+        "volumeMounts": [
+            { "name": "slurm-etc", "mountPath": image::CONFIG_DIR, "readOnly": true },
+            sidecar::mount(),
+        ],
+    });
+    probe::add(&mut base, probe::http(daemon));
+    Ok(merge::container(base, user))
+}
+
+/// What the node tells slurmctld about itself. The topology is written out where it is known: a reference to the environment would need
+/// a shell between us and slurmd, and not every image has one there.
+fn node_items(nodeset: &NodeSet, topology: Option<&str>) -> Result<String, Invalid> {
+    let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
+    let mut items = NodeItems::default();
+    items.add_features(&name::slurm_nodeset(crate::identity(&nodeset.metadata).1, hostname));
+    if let Some(topology) = topology.filter(|topology| !topology.is_empty()) {
+        items.set("Topology", topology);
+    }
+    items
+        .parse(nodeset.spec.extra_conf.as_deref().unwrap_or_default())
+        .map_err(|word| Invalid::new("spec.extraConf", format!("has `{word}`, which is no `Key=Value`: separate items by blanks")))?;
+    let text = items.text();
+    if text.contains('\'') {
+        return Err(Invalid::new(
+            "spec.extraConf",
+            "has a single quote, which the worker image's shell would end the option with: leave it out",
+        ));
+    }
+    Ok(text)
+}
+
+/// In quotes, because the images read their arguments as a shell does.
+fn quoted(items: &str) -> String {
+    format!("'{items}'")
+}
+
+/// The slurmd container's limit, else the pod's, else `0` for none.
+fn limit(container: Option<&Raw>, pod: Option<&Raw>, resource: &str, read: fn(&str) -> Option<u64>) -> String {
+    let of = |raw: Option<&Raw>| {
+        let quantity = raw?.0.get("resources")?.get("limits")?.get(resource)?;
+        quantity.as_str().map_or_else(|| read(&quantity.to_string()), read)
+    };
+    of(container).or_else(|| of(pod)).unwrap_or(0).to_string()
+}

@@ -1,0 +1,39 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
+use slipway_api::{
+    NodeSet,
+    child::{Child, ChildKind},
+    image,
+    label::{self, Component},
+    name, owner,
+};
+
+use crate::{metadata::Marks, service};
+
+/// Gives every worker of a cluster a DNS name.
+pub(super) fn service(namespace: &str, controller: &str, nodesets: &[NodeSet]) -> Child {
+    let selector = json!({ (label::NAME): Component::Worker.daemon(), (label::CLUSTER): controller });
+    let body = json!({
+        "metadata": metadata(controller, nodesets),
+        "spec": service::headless(&selector, Component::Worker.daemon(), image::SLURMD_PORT),
+    });
+    Child::new(ChildKind::Service, namespace, &name::worker_service(controller), body)
+}
+
+/// Keeps evictions off workers that are marked as busy.
+pub(super) fn budget(namespace: &str, controller: &str, nodesets: &[NodeSet]) -> Child {
+    let body = json!({
+        "metadata": metadata(controller, nodesets),
+        "spec": {
+            "maxUnavailable": 0,
+            "selector": { "matchLabels": { (label::POD_PROTECT): "true", (label::CLUSTER): controller } },
+        },
+    });
+    Child::new(ChildKind::PodDisruptionBudget, namespace, &name::worker_budget(controller), body)
+}
+
+fn metadata(controller: &str, nodesets: &[NodeSet]) -> Value {
+    let mut owners: Vec<OwnerReference> = nodesets.iter().map(owner::one_of_many).collect();
+    owners.sort_by(|a, b| a.name.cmp(&b.name));
+    Marks::default().of(Component::Worker, controller).label(label::CLUSTER, controller).of_object(&owners)
+}

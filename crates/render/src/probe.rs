@@ -1,0 +1,32 @@
+//! Probes.
+//!
+//! A starting daemon is looked at every second, so that it counts as ready within a second of being so; it has a minute to come up.
+
+use serde_json::{Value, json};
+
+/// HTTP probes of a daemon that answers `/livez` and `/readyz` on its own port.
+pub(crate) fn http(port: &str) -> [(&'static str, Value); 3] {
+    let get = |path: &str| json!({ "path": path, "port": port });
+    [
+        ("startupProbe", json!({ "httpGet": get("/livez"), "periodSeconds": 1, "failureThreshold": 60 })),
+        ("livenessProbe", json!({ "httpGet": get("/livez"), "periodSeconds": 10, "failureThreshold": 6 })),
+        ("readinessProbe", json!({ "httpGet": get("/readyz"), "periodSeconds": 2 })),
+    ]
+}
+
+/// Probes of a daemon that only listens.
+pub(crate) fn tcp(port: &str) -> [(&'static str, Value); 3] {
+    let socket = json!({ "port": port });
+    [
+        ("startupProbe", json!({ "tcpSocket": socket, "periodSeconds": 1, "failureThreshold": 60 })),
+        ("livenessProbe", json!({ "tcpSocket": socket, "periodSeconds": 10, "failureThreshold": 6 })),
+        ("readinessProbe", json!({ "tcpSocket": socket, "periodSeconds": 5 })),
+    ]
+}
+
+/// Adds probes to a container.
+pub(crate) fn add(container: &mut Value, probes: [(&'static str, Value); 3]) {
+    for (name, probe) in probes {
+        container[name] = probe;
+    }
+}

@@ -1,0 +1,68 @@
+//! Kubernetes quantities, as far as slurmd needs them.
+
+/// CPUs, rounded up; `None` when it is not a quantity.
+pub(crate) fn cpus(quantity: &str) -> Option<u64> {
+    whole(parse(quantity)?.ceil())
+}
+
+/// Mebibytes, rounded down; `None` when it is not a quantity.
+pub(crate) fn mebibytes(quantity: &str) -> Option<u64> {
+    whole((parse(quantity)? / f64::from(1 << 20)).floor())
+}
+
+fn parse(quantity: &str) -> Option<f64> {
+    const SUFFIXES: [(&str, f64); 14] = [
+        ("Ki", 1024.0),
+        ("Mi", 1_048_576.0),
+        ("Gi", 1_073_741_824.0),
+        ("Ti", 1_099_511_627_776.0),
+        ("Pi", 1_125_899_906_842_624.0),
+        ("Ei", 1_152_921_504_606_846_976.0),
+        ("n", 1e-9),
+        ("u", 1e-6),
+        ("m", 1e-3),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+        ("P", 1e15),
+    ];
+    let (number, factor) = SUFFIXES
+        .iter()
+        .find_map(|(suffix, factor)| quantity.strip_suffix(suffix).map(|number| (number, *factor)))
+        .unwrap_or((quantity, 1.0));
+    number.trim().parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value * factor)
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked: whole, not negative, far below 2^63
+fn whole(value: f64) -> Option<u64> {
+    (0.0..9e15).contains(&value).then_some(value as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("2", Some(2))]
+    #[case("1500m", Some(2))]
+    #[case("0.5", Some(1))]
+    #[case("1e1", Some(10))]
+    #[case("-1", None)]
+    #[case("four", None)]
+    fn cpus_are_rounded_up(#[case] quantity: &str, #[case] expected: Option<u64>) {
+        assert_eq!(cpus(quantity), expected);
+    }
+
+    #[rstest]
+    #[case("4Gi", Some(4096))]
+    #[case("4194304Ki", Some(4096))]
+    #[case("1G", Some(953))]
+    #[case("1048576", Some(1))]
+    #[case("", None)]
+    fn memory_is_counted_in_mebibytes(#[case] quantity: &str, #[case] expected: Option<u64>) {
+        assert_eq!(mebibytes(quantity), expected);
+    }
+}
