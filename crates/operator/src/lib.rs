@@ -1,0 +1,24 @@
+//! The operator: observes, acts and reports for each kind.
+//!
+//! Each kind has a file with its pass: observe, render, plan, act, report. [`scope`] says who hears of what.
+
+mod act;
+mod args;
+mod context;
+mod controller;
+mod domain;
+mod error;
+pub mod generate;
+pub mod logs;
+mod manifest;
+mod memory;
+mod nodeset;
+mod observe;
+mod restapi;
+pub mod rights;
+pub mod run;
+mod scope;
+mod secret;
+mod status;
+
+pub use args::{Args, Command};

@@ -1,0 +1,82 @@
+//! What we wrote and the caches do not show yet.
+//!
+//! Right after a write the cache is often still older. Without this a second pass in that moment would write everything again.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use slipway_api::child::ChildKey;
+use slipway_plan::drift::Accepted;
+
+/// After this time a write that the cache does not show counts as undone.
+pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
+
+/// Forgetting costs at most one needless write per object, so there is no need to keep more than this.
+const MOST: usize = 20_000;
+
+/// Writes of this process.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Children, and what the server made of them.
+    pub(crate) children: Map<ChildKey, Accepted>,
+    /// Status, by `kind/namespace/name`.
+    pub(crate) statuses: Map<String, SentStatus>,
+    /// Worker pods that were created, by the UID of their NodeSet and their name.
+    pub(crate) created: Map<(String, String), Timestamp>,
+    /// Worker pods that were deleted, by UID.
+    pub(crate) deleted: Map<String, Timestamp>,
+}
+
+/// A status that we sent.
+#[derive(Clone)]
+pub(crate) struct SentStatus {
+    /// Version of the object that the cache showed when we wrote.
+    pub(crate) before: Option<String>,
+    pub(crate) status: Value,
+    pub(crate) at: Timestamp,
+}
+
+/// Whether a write at `at` can still be on its way to the cache.
+pub(crate) fn is_recent(at: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(at).unsigned_abs() < BELIEVED_FOR
+}
+
+/// A map behind a lock, of bounded size.
+pub(crate) struct Map<K, V>(Mutex<HashMap<K, V>>);
+
+impl<K, V> Default for Map<K, V> {
+    fn default() -> Self {
+        Self(Mutex::new(HashMap::new()))
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.lock().get(key).cloned()
+    }
+
+    pub(crate) fn insert(&self, key: K, value: V) {
+        let mut map = self.lock();
+        if map.len() >= MOST {
+            map.clear();
+        }
+        map.insert(key, value);
+    }
+
+    /// The entries that `keep` wants; the others are dropped.
+    pub(crate) fn sweep(&self, mut keep: impl FnMut(&K, &V) -> bool) -> Vec<K> {
+        let mut map = self.lock();
+        map.retain(|key, value| keep(key, value));
+        map.keys().cloned().collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,181 @@
+//! The pass over a NodeSet.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use kube::ResourceExt;
+use slipway_api::{
+    NodeSet, NodeSetStatus,
+    child::{ChildKey, ChildKind},
+    label, name,
+};
+use slipway_plan::{
+    Wait, controller as controller_plan,
+    gate::Answer,
+    nodeset::{self as plan, Stage, Worker},
+    unmet,
+};
+use slipway_render::nodeset as render;
+use slipway_runtime::{
+    failure::Failure,
+    queue::{Next, Reconcile},
+    view::PodView,
+};
+
+use crate::{
+    act::{Workers, act},
+    context::Context,
+    error::Error,
+    memory::{BELIEVED_FOR, is_recent},
+    status,
+};
+
+/// A net below the watches: everything a NodeSet depends on is watched.
+const LOOK_AGAIN: Duration = Duration::from_mins(10);
+
+/// Brings NodeSets to where they should be.
+pub(crate) struct NodeSets(pub(crate) Arc<Context>);
+
+impl Reconcile<NodeSet> for NodeSets {
+    type Error = Error;
+
+    async fn pass(&self, nodeset: Arc<NodeSet>) -> Result<Next, Error> {
+        let context = self.0.as_ref();
+        if nodeset.metadata.deletion_timestamp.is_some() {
+            return Ok(Next::OnChange); // its pods go with it
+        }
+        let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
+        let controller = &nodeset.spec.controller_ref.name;
+        let workers = observe_workers(&nodeset, context);
+        let references = observe(&nodeset, &namespace, context);
+        let seen = context.seen([
+            ChildKey::new(ChildKind::Service, &namespace, &name::worker_service(controller)),
+            ChildKey::new(ChildKind::PodDisruptionBudget, &namespace, &name::worker_budget(controller)),
+        ]);
+
+        let references = references.and_then(|references| match render::pod(&nodeset, &references, 0) {
+            Ok(_) => Ok(references),
+            Err(invalid) => Err(unmet::invalid(&invalid)),
+        });
+        let siblings: Vec<_> = context.stores.nodesets_of(&namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
+        let shared = if controller.is_empty() { Vec::new() } else { render::shared(&namespace, controller, &siblings) };
+        let replicas = usize::try_from(nodeset.spec.replicas).unwrap_or(0);
+        let plan = plan::nodeset(plan::Observed {
+            nodeset: &name,
+            replicas,
+            shared,
+            problem: references.as_ref().err().cloned(),
+            new_workers_wait: slurmctld_wait(&namespace, controller, context),
+            workers: &workers,
+            seen: &seen,
+            now: context.clock.now(),
+        });
+
+        let render = |ordinal| match &references {
+            Ok(references) => render::pod(&nodeset, references, ordinal),
+            // Without references the plan creates nothing.
+            Err(wait) => Err(slipway_render::Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
+        };
+        let uid = nodeset.uid().unwrap_or_default();
+        act(&plan.actions, Some(&Workers { namespace: &namespace, owner_uid: &uid, render: &render }), context).await?;
+        status::report(nodeset.as_ref(), &plan.report, |status| count(status, &workers, nodeset.spec.replicas), context).await?;
+        // A pod that was deleted before the cache ever showed it is missed only when its time is up.
+        let look = if workers.iter().any(is_unseen) { BELIEVED_FOR } else { LOOK_AGAIN };
+        Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
+    }
+
+    async fn report_failure(&self, nodeset: Arc<NodeSet>, failure: &Failure<Error>) {
+        status::report_failure(nodeset.as_ref(), failure, &self.0).await;
+    }
+}
+
+/// Everything the NodeSet refers to, or the first thing that is missing.
+fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<render::References, Wait> {
+    let controller = &nodeset.spec.controller_ref.name;
+    if controller.is_empty() {
+        return Err(unmet::no_reference("spec.controllerRef"));
+    }
+    let found = context.stores.controller(namespace, controller).ok_or_else(|| unmet::no_controller(namespace, controller))?;
+    Ok(render::References { controller: found.as_ref().clone(), cluster_domain: context.cluster_domain.clone() })
+}
+
+/// slurmd fetches its configuration from slurmctld. One that finds nobody there tries again ever more rarely, so it is not started before.
+fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Option<Wait> {
+    let key = ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(controller));
+    let is_up = context.stores.child(&key).is_some_and(|live| controller_plan::has_ready_pod(&live));
+    (!is_up).then(|| unmet::controller_not_ready(namespace, controller))
+}
+
+/// The NodeSet's pods: those in the cache, and those that we just created and the cache has yet to show.
+fn observe_workers(nodeset: &NodeSet, context: &Context) -> Vec<Worker> {
+    let (name, uid) = (nodeset.name_any(), nodeset.uid().unwrap_or_default());
+    let now = context.clock.now();
+    let hash = render::template_hash(nodeset);
+    let pods = context.stores.pods.state_filter(|pod| pod.metadata.namespace == nodeset.metadata.namespace && is_controlled_by(pod, &uid));
+    let mut workers: BTreeMap<String, Worker> = BTreeMap::new();
+    for pod in pods {
+        if let Some(worker) = worker(&name, &hash, &pod, context) {
+            workers.insert(worker.name.clone(), worker);
+        }
+    }
+    let unseen = context.memory.created.sweep(|(owner, pod), at| is_recent(*at, now) && (*owner != uid || !workers.contains_key(pod)));
+    for (_, pod) in unseen.into_iter().filter(|(owner, _)| *owner == uid) {
+        let Some(ordinal) = name::worker_ordinal(&name, &pod) else { continue };
+        let new = Worker {
+            name: pod.clone(),
+            ordinal,
+            uid: String::new(),
+            stage: Stage::Starting,
+            is_current: true,
+            has_jobs: jobs(),
+            trouble: None,
+        };
+        workers.insert(pod, new);
+    }
+    workers.into_values().collect()
+}
+
+/// Whether we know of the pod only because we created it.
+fn is_unseen(worker: &Worker) -> bool {
+    worker.uid.is_empty()
+}
+
+fn is_controlled_by(pod: &PodView, uid: &str) -> bool {
+    pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.uid == uid)
+}
+
+fn worker(nodeset: &str, hash: &str, pod: &PodView, context: &Context) -> Option<Worker> {
+    let name = pod.name_any();
+    let uid = pod.uid().unwrap_or_default();
+    let is_deleted = context.memory.deleted.get(&uid).is_some_and(|at| is_recent(at, context.clock.now()));
+    let stage = match pod {
+        _ if is_deleted || pod.is_going() => Stage::Going,
+        _ if pod.is_ended() => Stage::Ended,
+        _ if pod.is_ready() => Stage::Ready,
+        _ => Stage::Starting,
+    };
+    Some(Worker {
+        ordinal: name::worker_ordinal(nodeset, &name)?,
+        stage,
+        is_current: pod.labels().get(label::TEMPLATE_HASH).is_some_and(|found| found == hash),
+        has_jobs: jobs(),
+        trouble: pod.trouble(),
+        uid,
+        name,
+    })
+}
+
+/// What Slurm says about the jobs of a worker. There is nobody to ask yet, and not knowing keeps every worker.
+fn jobs() -> Answer {
+    Answer::Unknown("the operator cannot ask Slurm yet".to_owned())
+}
+
+fn count(status: &mut NodeSetStatus, workers: &[Worker], replicas: i32) {
+    let number = |wanted: fn(&&Worker) -> bool| i32::try_from(workers.iter().filter(wanted).count()).unwrap_or(i32::MAX);
+    let ready = number(|worker| worker.stage == Stage::Ready);
+    status.desired = Some(replicas);
+    status.replicas = Some(number(|_| true));
+    status.updated_replicas = Some(number(|worker| worker.is_current && worker.stage != Stage::Going));
+    status.ready_replicas = Some(ready);
+    status.available_replicas = Some(ready);
+    status.unavailable_replicas = Some((replicas - ready).max(0));
+}

@@ -1,0 +1,226 @@
+//! Who hears of what: the watches, queues and passes of one scope, which is the whole cluster or one namespace.
+//!
+//! All references stay within a namespace, so scopes need nothing from each other.
+
+use std::{collections::BTreeMap, fmt::Debug, hash::Hash, sync::Arc};
+
+use futures::{StreamExt, channel::mpsc::UnboundedReceiver, future::join_all, stream::select_all};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::DynamicObject,
+    runtime::{
+        WatchStreamExt,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use slipway_api::{
+    API_VERSION, NodeSet, RestApi, SlurmController,
+    child::ChildKind,
+    label::{self, Component},
+};
+use slipway_runtime::{
+    clock::SystemClock,
+    health::Health,
+    hub::{Filled, Hub},
+    metrics::Metrics,
+    queue::{self, Reconcile},
+    tasks::Tasks,
+    view::PodView,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    context::{Context, Stores, resource},
+    controller::Controllers,
+    domain,
+    nodeset::NodeSets,
+    restapi::RestApis,
+};
+
+/// The whole cluster, or one namespace.
+pub(crate) struct Scope {
+    pub(crate) namespace: Option<String>,
+    pub(crate) client: Client,
+    pub(crate) health: Health,
+    pub(crate) metrics: Metrics,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Scope {
+    /// Starts everything that looks after this scope.
+    pub(crate) fn start(self, tasks: &mut Tasks) {
+        let mut controllers: Hub<SlurmController> = self.hub(());
+        let mut restapis: Hub<RestApi> = self.hub(());
+        let mut nodesets: Hub<NodeSet> = self.hub(());
+        let mut pods: Hub<PodView> = self.hub(());
+        let mut children: BTreeMap<ChildKind, Hub<DynamicObject>> =
+            ChildKind::ALL.into_iter().map(|kind| (kind, self.hub(resource(kind)))).collect();
+        let stores = Stores {
+            controllers: controllers.store(),
+            restapis: restapis.store(),
+            nodesets: nodesets.store(),
+            pods: pods.store(),
+            children: children.iter().map(|(kind, hub)| (*kind, hub.store())).collect(),
+        };
+
+        let mut caches = vec![controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled()];
+        caches.extend(children.values().map(Hub::filled));
+
+        let mut for_controllers = vec![controllers.route(itself), nodesets.route(its_controller)];
+        let mut for_restapis = vec![restapis.route(itself), controllers.route(restapis_of_it(&stores))];
+        let mut for_nodesets =
+            vec![nodesets.route(itself), controllers.route(nodesets_of_it(&stores)), pods.route(|pod: &PodView| owners(pod))];
+        // Pods of slurmctld and slurmrestd belong to their workloads; what troubles them is told on our resources.
+        for_controllers.push(pods.route(|pod: &PodView| its_instance(pod, Component::Controller)));
+        for_restapis.push(pods.route(|pod: &PodView| its_instance(pod, Component::RestApi)));
+        for (kind, hub) in &mut children {
+            for_controllers.push(hub.route(|child: &DynamicObject| owners(child)));
+            for_restapis.push(hub.route(|child: &DynamicObject| owners(child)));
+            for_nodesets.push(hub.route(|child: &DynamicObject| owners(child)));
+            match kind {
+                // slurmrestd runs with slurmctld's configuration; workers start when slurmctld is up.
+                ChildKind::ConfigMap => for_restapis.push(hub.route(restapis_of_its_controller(&stores))),
+                ChildKind::StatefulSet => {
+                    for_restapis.push(hub.route(restapis_of_its_controller(&stores)));
+                    for_nodesets.push(hub.route(nodesets_of_its_controller(&stores)));
+                }
+                ChildKind::Service | ChildKind::Deployment | ChildKind::PodDisruptionBudget => {}
+            }
+        }
+
+        let everything = watcher::Config::default();
+        let ours = watcher::Config::default().labels(&label::ours());
+        self.follow(controllers, self.api(), everything.clone(), tasks);
+        self.follow(restapis, self.api(), everything.clone(), tasks);
+        self.follow(nodesets, self.api(), everything, tasks);
+        self.follow(pods, self.api(), ours.clone(), tasks);
+        for (kind, hub) in children {
+            self.follow(hub, self.dynamic_api(kind), ours.clone(), tasks);
+        }
+
+        let clock = Arc::new(SystemClock);
+        let context = Arc::new(Context::new(self.client.clone(), clock, stores.clone(), self.metrics.clone(), domain::of_this_pod()));
+        self.work("controller", Controllers(context.clone()), stores.controllers, for_controllers, caches.clone(), tasks);
+        self.work("restapi", RestApis(context.clone()), stores.restapis, for_restapis, caches.clone(), tasks);
+        self.work("nodeset", NodeSets(context), stores.nodesets, for_nodesets, caches, tasks);
+    }
+
+    fn hub<K>(&self, dyntype: K::DynamicType) -> Hub<K>
+    where
+        K: Resource + Clone + Debug + Send + Sync + 'static,
+        K::DynamicType: Eq + Hash + Clone + Debug + Unpin + Send + Sync,
+    {
+        let kind = format!("{}.{}", K::plural(&dyntype), K::group(&dyntype));
+        let gate = match &self.namespace {
+            Some(namespace) => self.health.gate(&format!("{} in {namespace}", kind.trim_end_matches('.'))),
+            None => self.health.gate(kind.trim_end_matches('.')),
+        };
+        Hub::new(dyntype, gate, self.metrics.clone())
+    }
+
+    fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+
+    fn dynamic_api(&self, kind: ChildKind) -> Api<DynamicObject> {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource(kind)),
+            None => Api::all_with(self.client.clone(), &resource(kind)),
+        }
+    }
+
+    /// Runs a watch.
+    fn follow<K>(&self, hub: Hub<K>, api: Api<K>, config: watcher::Config, tasks: &mut Tasks)
+    where
+        K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        K::DynamicType: Eq + Hash + Clone + Debug + Unpin + Send + Sync,
+    {
+        let name = format!("watch of {}", api.resource_url());
+        // Nobody reads who wrote which field, and it is the heaviest part of many objects.
+        let events = watcher(api, config).modify(|object| object.managed_fields_mut().clear());
+        tasks.spawn(name, hub.run(events.take_until(self.stop.clone().cancelled_owned())));
+    }
+
+    /// Runs passes over one kind, once all caches are filled: a pass over a half-filled one would see half a world.
+    fn work<K, R>(
+        &self,
+        name: &'static str,
+        reconciler: R,
+        roots: Store<K>,
+        queues: Vec<UnboundedReceiver<ObjectRef<K>>>,
+        caches: Vec<Filled>,
+        tasks: &mut Tasks,
+    ) where
+        K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+        R: Reconcile<K>,
+    {
+        let (metrics, stop) = (self.metrics.clone(), self.stop.clone());
+        tasks.spawn(format!("{name} passes"), async move {
+            let filled = join_all(caches.into_iter().map(Filled::wait));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = filled => {}
+            }
+            queue::run(name, Arc::new(reconciler), roots, select_all(queues), metrics, stop).await;
+        });
+    }
+}
+
+fn itself<K: Resource<DynamicType = ()>>(object: &K) -> Vec<ObjectRef<K>> {
+    vec![ObjectRef::from_obj(object)]
+}
+
+fn its_controller(nodeset: &NodeSet) -> Vec<ObjectRef<SlurmController>> {
+    vec![ObjectRef::new(&nodeset.spec.controller_ref.name).within(&nodeset.namespace().unwrap_or_default())]
+}
+
+/// The resource whose pod this is, by its labels.
+fn its_instance<R: Resource<DynamicType = ()>>(pod: &PodView, component: Component) -> Vec<ObjectRef<R>> {
+    let labels = pod.labels();
+    let is_of_component = labels.get(label::NAME).is_some_and(|daemon| daemon == component.daemon());
+    let instance = labels.get(label::INSTANCE).filter(|_| is_of_component);
+    instance.map(|instance| ObjectRef::new(instance).within(&pod.namespace().unwrap_or_default())).into_iter().collect()
+}
+
+/// The resources of kind `R` that own an object.
+fn owners<K: Resource, R: Resource<DynamicType = ()>>(object: &K) -> Vec<ObjectRef<R>> {
+    let namespace = object.namespace().unwrap_or_default();
+    let ours = object.owner_references().iter().filter(|owner| owner.api_version == API_VERSION && owner.kind == R::kind(&()));
+    ours.map(|owner| ObjectRef::new(&owner.name).within(&namespace)).collect()
+}
+
+fn restapis_of_it(stores: &Stores) -> impl Fn(&SlurmController) -> Vec<ObjectRef<RestApi>> + use<> {
+    let stores = stores.clone();
+    move |controller| restapis_of(&stores, &ObjectRef::from_obj(controller))
+}
+
+fn nodesets_of_it(stores: &Stores) -> impl Fn(&SlurmController) -> Vec<ObjectRef<NodeSet>> + use<> {
+    let stores = stores.clone();
+    move |controller| nodesets_of(&stores, &ObjectRef::from_obj(controller))
+}
+
+fn restapis_of_its_controller(stores: &Stores) -> impl Fn(&DynamicObject) -> Vec<ObjectRef<RestApi>> + use<> {
+    let stores = stores.clone();
+    move |child| owners(child).iter().flat_map(|controller| restapis_of(&stores, controller)).collect()
+}
+
+fn nodesets_of_its_controller(stores: &Stores) -> impl Fn(&DynamicObject) -> Vec<ObjectRef<NodeSet>> + use<> {
+    let stores = stores.clone();
+    move |child| owners(child).iter().flat_map(|controller| nodesets_of(&stores, controller)).collect()
+}
+
+fn restapis_of(stores: &Stores, controller: &ObjectRef<SlurmController>) -> Vec<ObjectRef<RestApi>> {
+    let namespace = controller.namespace.as_deref().unwrap_or_default();
+    stores.restapis_of(namespace, &controller.name).iter().map(|restapi| ObjectRef::from_obj(restapi.as_ref())).collect()
+}
+
+fn nodesets_of(stores: &Stores, controller: &ObjectRef<SlurmController>) -> Vec<ObjectRef<NodeSet>> {
+    let namespace = controller.namespace.as_deref().unwrap_or_default();
+    stores.nodesets_of(namespace, &controller.name).iter().map(|nodeset| ObjectRef::from_obj(nodeset.as_ref())).collect()
+}

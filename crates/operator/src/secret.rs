@@ -1,0 +1,57 @@
+//! Secrets, of which only hashes are kept: a value is forgotten while it is being read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::Resource;
+use serde::{Deserialize, Deserializer, Serialize};
+use slipway_api::digest;
+
+/// A Secret without its values.
+#[derive(Resource, Clone, Debug, Serialize, Deserialize)]
+#[resource(inherit = Secret)]
+pub(crate) struct SecretDigest {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default, rename = "data", deserialize_with = "forget_values")]
+    pub(crate) content: Content,
+}
+
+/// What may be known about the values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Content {
+    /// Keys that have a value.
+    pub(crate) keys: BTreeSet<String>,
+    /// Hash over all values.
+    pub(crate) hash: String,
+}
+
+fn forget_values<'de, D: Deserializer<'de>>(input: D) -> Result<Content, D::Error> {
+    let data: BTreeMap<String, ByteString> = Option::deserialize(input)?.unwrap_or_default();
+    let values: BTreeMap<String, Vec<u8>> = data.into_iter().map(|(key, value)| (key, value.0)).collect();
+    let keys = values.iter().filter(|(_, value)| !value.is_empty()).map(|(key, _)| key.clone()).collect();
+    Ok(Content { keys, hash: digest::of_map(&values) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_value_survives_reading() {
+        // `hunter2` in base64
+        let secret: SecretDigest =
+            serde_json::from_value(json!({"metadata": {"name": "s"}, "data": {"k": "aHVudGVyMg==", "empty": ""}})).unwrap();
+        assert_eq!(secret.content.keys, BTreeSet::from(["k".to_owned()]));
+        assert_eq!(secret.content.hash, digest::of_map(&BTreeMap::from([("k".to_owned(), "hunter2")])));
+        let printed = format!("{secret:?}{}", serde_json::to_string(&secret).unwrap());
+        assert!(!printed.contains("hunter2") && !printed.contains("aHVudGVyMg"), "{printed}");
+    }
+
+    #[test]
+    fn a_secret_may_be_empty() {
+        let secret: SecretDigest = serde_json::from_value(json!({"metadata": {}, "data": null})).unwrap();
+        assert_eq!(secret.content, Content::default());
+    }
+}

@@ -1,0 +1,138 @@
+//! Failures of a pass, and how they are retried.
+
+use std::error::Error;
+
+/// What kind of failure it is; it decides when to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Someone else wrote first: look again at once.
+    Conflict,
+    /// It may work next time.
+    Transient,
+    /// It cannot work until someone changes something; tried rarely.
+    Permanent,
+    /// It need not work: the namespace is being deleted, and the resource with it. Nobody is told.
+    Moot,
+}
+
+/// An error that knows its class.
+pub trait Classify: Error + Send + Sync + 'static {
+    fn class(&self) -> Class;
+    /// A word for metrics: one of a fixed few.
+    fn reason(&self) -> &'static str;
+}
+
+/// Why a pass did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure<E: Classify> {
+    #[error(transparent)]
+    Failed(#[from] E),
+    #[error("the pass panicked: {0}")]
+    Panicked(String),
+    #[error("the pass took longer than {0:?}")]
+    TookTooLong(std::time::Duration),
+}
+
+impl<E: Classify> Classify for Failure<E> {
+    fn class(&self) -> Class {
+        match self {
+            Self::Failed(error) => error.class(),
+            Self::Panicked(_) | Self::TookTooLong(_) => Class::Transient,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Failed(error) => error.reason(),
+            Self::Panicked(_) => "Panicked",
+            Self::TookTooLong(_) => "TookTooLong",
+        }
+    }
+}
+
+/// An error and everything that caused it, in one line.
+pub fn chain(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let text = inner.to_string();
+        if !words.contains(&text) {
+            words = format!("{words}: {text}");
+        }
+        cause = inner.source();
+    }
+    words
+}
+
+/// A failed call to the API server, in the server's words.
+#[derive(Debug)]
+pub struct ServerError(pub Box<kube::Error>);
+
+impl From<kube::Error> for ServerError {
+    fn from(error: kube::Error) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&server_words(&self.0))
+    }
+}
+
+// No source: the words above are all that the library's error has to say.
+impl Error for ServerError {}
+
+impl ServerError {
+    pub fn class(&self) -> Class {
+        let kube::Error::Api(status) = self.0.as_ref() else { return Class::Transient };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        match status.code {
+            403 if causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating") => Class::Moot,
+            409 => Class::Conflict,
+            400 | 403 | 404 | 405 | 413 | 415 | 422 => Class::Permanent,
+            _ => Class::Transient,
+        }
+    }
+}
+
+/// What the API server said, without the library's own dressing.
+pub(crate) fn server_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        kube::Error::Api(status) => format!("{} {}", status.code, status.reason),
+        other => chain(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn error(code: u16, cause: &str) -> ServerError {
+        let status: Status = serde_json::from_value(serde_json::json!({
+            "status": "Failure", "message": "no such luck", "reason": "Unlucky", "code": code, "details": { "causes": [{ "reason": cause }] },
+        }))
+        .unwrap();
+        kube::Error::Api(Box::new(status)).into()
+    }
+
+    #[rstest]
+    #[case(409, "", Class::Conflict)]
+    #[case(422, "FieldValueInvalid", Class::Permanent)]
+    #[case(403, "", Class::Permanent)]
+    #[case(403, "NamespaceTerminating", Class::Moot)]
+    #[case(429, "", Class::Transient)]
+    #[case(500, "", Class::Transient)]
+    fn the_answer_decides_about_the_retry(#[case] code: u16, #[case] cause: &str, #[case] class: Class) {
+        assert_eq!(error(code, cause).class(), class);
+    }
+
+    #[test]
+    fn the_servers_words_are_said_once() {
+        assert_eq!(chain(&error(422, "")), "no such luck");
+    }
+}

@@ -1,0 +1,15 @@
+//! Generic controller machinery: nothing here knows Slurm.
+//!
+//! One watch per kind feeds a [`hub::Hub`]; hubs feed queues; a [`queue`] runs passes over one kind of resource.
+
+pub mod apply;
+mod backoff;
+pub mod client;
+pub mod clock;
+pub mod failure;
+pub mod health;
+pub mod hub;
+pub mod metrics;
+pub mod queue;
+pub mod tasks;
+pub mod view;

@@ -1,0 +1,141 @@
+//! Passes over the resources of one kind.
+//!
+//! Never two passes at a time over one resource; a pass has a deadline; one that panics is caught, counted, shown on the resource and tried
+//! again, like any other failure. One resource's trouble never stops another.
+
+use std::{any::Any, convert::Infallible, fmt::Debug, future::Future, sync::Arc, time::Duration};
+
+use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
+use kube::{
+    Resource,
+    runtime::{
+        Config, applier,
+        controller::{Action, Error},
+        reflector::{ObjectRef, Store},
+    },
+};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    backoff::Backoff,
+    failure::{Class, Classify, Failure, chain},
+    metrics::{Metrics, Of, Pass},
+};
+
+/// Passes of one kind that run side by side.
+const CONCURRENCY: u16 = 8;
+/// The longest a pass may take. Longer work is a state that several passes see, not a long wait.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Failures of vanished objects are swept out on each failure while there are fewer objects than this, and the sweep is cheap.
+const CHEAP_SWEEP: usize = 1000;
+
+/// When to look at a resource again, if nothing about it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    OnChange,
+    After(Duration),
+}
+
+/// Brings resources of kind `K` to where they should be.
+pub trait Reconcile<K>: Send + Sync + 'static {
+    type Error: Classify;
+
+    /// Does what can be done now. It must not matter why it was called.
+    fn pass(&self, object: Arc<K>) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+
+    /// Shows on the resource that the last pass failed.
+    fn report_failure(&self, object: Arc<K>, failure: &Failure<Self::Error>) -> impl Future<Output = ()> + Send;
+}
+
+/// Runs passes over what `queue` names, until `stop`. Every cache that a pass looks into must be filled by now.
+pub async fn run<K, R>(
+    name: &'static str,
+    reconciler: Arc<R>,
+    roots: Store<K>,
+    queue: impl Stream<Item = ObjectRef<K>> + Send + 'static,
+    metrics: Metrics,
+    stop: CancellationToken,
+) where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+    R: Reconcile<K>,
+{
+    let backoff = Arc::new(Backoff::<ObjectRef<K>>::new());
+    let context = Arc::new(Passes { name, reconciler, backoff, roots: roots.clone(), metrics });
+    let queue = queue.map(Ok::<_, Infallible>).take_until(stop.cancelled_owned());
+    let config = Config::default().concurrency(CONCURRENCY);
+    applier(Passes::start, Passes::retry, context, roots, queue, config)
+        .for_each(|outcome| {
+            if let Err(Error::ObjectNotFound(object)) = outcome {
+                tracing::debug!(%object, "gone before its pass");
+            }
+            std::future::ready(())
+        })
+        .await;
+}
+
+struct Passes<K: Resource<DynamicType = ()> + Clone + 'static, R> {
+    name: &'static str,
+    reconciler: Arc<R>,
+    backoff: Arc<Backoff<ObjectRef<K>>>,
+    roots: Store<K>,
+    metrics: Metrics,
+}
+
+impl<K, R> Passes<K, R>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+    R: Reconcile<K>,
+{
+    /// A pass in a task of its own, so that passes use all processors.
+    fn start(object: Arc<K>, context: Arc<Self>) -> BoxFuture<'static, Result<Action, Failure<R::Error>>> {
+        let task = tokio::spawn(context.pass(object));
+        async move { task.await.unwrap_or_else(|error| Err(Failure::Panicked(error.to_string()))) }.boxed()
+    }
+
+    async fn pass(self: Arc<Self>, object: Arc<K>) -> Result<Action, Failure<R::Error>> {
+        let started = Instant::now();
+        let guarded = std::panic::AssertUnwindSafe(self.reconciler.pass(object.clone())).catch_unwind();
+        let outcome = match timeout(DEADLINE, guarded).await {
+            Ok(Ok(outcome)) => outcome.map_err(Failure::Failed),
+            Ok(Err(panic)) => Err(Failure::Panicked(panic_words(panic.as_ref()))),
+            Err(_) => Err(Failure::TookTooLong(DEADLINE)),
+        };
+        let result = outcome.as_ref().map_or_else(Classify::reason, |_| "ok");
+        self.metrics.passes.get_or_create(&Pass { controller: self.name, result }).inc();
+        self.metrics.pass_seconds.get_or_create(&Of { controller: self.name }).observe(started.elapsed().as_secs_f64());
+        match outcome {
+            Ok(next) => {
+                self.backoff.succeeded(&ObjectRef::from_obj(object.as_ref()));
+                Ok(match next {
+                    Next::OnChange => Action::await_change(),
+                    Next::After(delay) => Action::requeue(delay),
+                })
+            }
+            Err(failure) if failure.class() == Class::Moot => Err(failure),
+            Err(failure) => {
+                tracing::warn!(controller = self.name, object = %ObjectRef::from_obj(object.as_ref()), error = chain(&failure), "pass failed");
+                // Best effort, and never longer than a pass itself: whatever made the pass fail may fail this too.
+                let shown = std::panic::AssertUnwindSafe(self.reconciler.report_failure(object, &failure)).catch_unwind();
+                let _ = timeout(DEADLINE, shown).await;
+                Err(failure)
+            }
+        }
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // the signature is the library's
+    fn retry(object: Arc<K>, failure: &Failure<R::Error>, context: Arc<Self>) -> Action {
+        if context.roots.len() < CHEAP_SWEEP {
+            context.backoff.retain(|key| context.roots.get(key).is_some());
+        }
+        Action::requeue(context.backoff.failed(&ObjectRef::from_obj(object.as_ref()), failure.class()))
+    }
+}
+
+fn panic_words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}
+
+#[cfg(test)]
+mod tests;
