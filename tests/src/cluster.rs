@@ -1,0 +1,65 @@
+//! A cluster to work on: a bed of ours, or any other by its kubeconfig.
+
+use std::path::{Path, PathBuf};
+
+use kube::Client;
+use slipway_bed::bed::Bed;
+use slipway_bed::failure::{Context, Failure};
+use slipway_bed::program::Program;
+
+/// Where images come from in the committed manifests: the bed's own store.
+const LOCAL_IMAGES: &str = "localhost/slipway/";
+
+/// Access to a cluster with all rights.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    kubectl: PathBuf,
+    kubeconfig: PathBuf,
+    /// What stands before an image's name, with its slash.
+    images: String,
+}
+
+impl Cluster {
+    pub fn of_bed(bed: &Bed) -> Self {
+        Self { kubectl: bed.spec().programs.distribution.join("kubectl"), kubeconfig: bed.kubeconfig(), images: LOCAL_IMAGES.to_owned() }
+    }
+
+    /// Any cluster; its nodes pull from `registry`, where our images were pushed before.
+    pub fn existing(kubeconfig: PathBuf, registry: &str) -> Self {
+        Self { kubectl: "kubectl".into(), kubeconfig, images: format!("{}/", registry.trim_end_matches('/')) }
+    }
+
+    pub fn kubectl(&self) -> Program {
+        Program::new(&self.kubectl).env("KUBECONFIG", &self.kubeconfig)
+    }
+
+    pub async fn client(&self) -> Result<Client, Failure> {
+        slipway_bed::client::from_kubeconfig(&self.kubeconfig).await
+    }
+
+    /// Applies a file of the project, or every file of one of its folders, in order of their names.
+    pub fn apply(&self, relative: &str, namespace: Option<&str>) -> Result<(), Failure> {
+        let path = project_root().join(relative);
+        let mut files = vec![path.clone()];
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).context(|| format!("could not list {}", path.display()))?;
+            files = entries.flatten().map(|entry| entry.path()).filter(|file| file.extension().is_some_and(|end| end == "yaml")).collect();
+            files.sort();
+        }
+        for file in files {
+            let text = std::fs::read_to_string(&file).context(|| format!("could not read {}", file.display()))?;
+            self.apply_text(&text.replace(LOCAL_IMAGES, &self.images), namespace)?;
+        }
+        Ok(())
+    }
+
+    pub fn apply_text(&self, manifest: &str, namespace: Option<&str>) -> Result<(), Failure> {
+        let namespace = namespace.map(|name| format!("--namespace={name}"));
+        self.kubectl().args(["apply", "--server-side", "--filename=-"]).args(namespace).feed(manifest).map(drop)
+    }
+}
+
+/// The folder of this checkout.
+pub fn project_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
+}

@@ -1,0 +1,78 @@
+//! The rooms of the house and the arrows between them, as ARCHITECTURE.md draws them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::cluster::project_root;
+
+/// Which of our crates each crate may use.
+const ARROWS: [(&str, &[&str]); 8] = [
+    ("slipway-api", &[]),
+    ("slipway-slurm", &[]),
+    ("slipway-render", &["slipway-api", "slipway-slurm"]),
+    ("slipway-plan", &["slipway-api"]),
+    ("slipway-runtime", &["slipway-api"]),
+    ("slipway-operator", &["slipway-api", "slipway-slurm", "slipway-render", "slipway-plan", "slipway-runtime"]),
+    ("slipway-bed", &[]),
+    ("slipway-tests", &["slipway-bed"]),
+];
+
+/// The functional core, and what would give it a network, a clock or chance.
+const CORE: [&str; 4] = ["slipway-api", "slipway-slurm", "slipway-render", "slipway-plan"];
+const SHELL_ONLY: [&str; 7] = ["tokio", "reqwest", "hyper", "axum", "rand", "futures", "tower"];
+const SHELL_ONLY_KUBE_FEATURES: [&str; 3] = ["client", "runtime", "ws"];
+
+/// One dependency of a crate as its manifest states it.
+struct Dependency {
+    name: String,
+    features: BTreeSet<String>,
+}
+
+fn manifests() -> BTreeMap<String, Vec<Dependency>> {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--locked", "--format-version=1"])
+        .current_dir(project_root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let packages = metadata["packages"].as_array().unwrap().iter().map(|package| {
+        // What only tests use is no part of the room.
+        let dependencies = package["dependencies"].as_array().unwrap().iter().filter(|dependency| dependency["kind"].is_null());
+        let dependencies = dependencies.map(|dependency| Dependency {
+            name: text(&dependency["name"]),
+            features: dependency["features"].as_array().unwrap().iter().map(text).collect(),
+        });
+        (text(&package["name"]), dependencies.collect())
+    });
+    packages.collect()
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let manifests = manifests();
+    let known: BTreeSet<_> = ARROWS.iter().map(|(room, _)| (*room).to_owned()).collect();
+    assert_eq!(manifests.keys().cloned().collect::<BTreeSet<_>>(), known, "a room came or went: draw it in ARCHITECTURE.md and here");
+    for (room, allowed) in ARROWS {
+        let used = manifests[room].iter().filter(|dependency| dependency.name.starts_with("slipway-"));
+        for dependency in used {
+            assert!(allowed.contains(&dependency.name.as_str()), "{room} must not use {}", dependency.name);
+        }
+    }
+}
+
+#[test]
+fn the_core_knows_no_network_no_clock_and_no_chance() {
+    let manifests = manifests();
+    for room in CORE {
+        for Dependency { name, features } in &manifests[room] {
+            assert!(!SHELL_ONLY.contains(&name.as_str()), "{room} must not use {name}");
+            if name == "kube" {
+                let shell: Vec<_> = SHELL_ONLY_KUBE_FEATURES.iter().filter(|feature| features.contains(**feature)).collect();
+                assert!(shell.is_empty(), "{room} must not use kube's features {shell:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Our operator on a cluster, a Slurm cluster made by it, and jobs on that.
+
+use std::io::Read;
+use std::time::Duration;
+
+use serde_json::Value;
+use slipway_bed::failure::{Context, Failure};
+use slipway_bed::progress::Progress;
+
+use crate::cluster::Cluster;
+use crate::eventually::eventually;
+
+/// The user name under which the operator talks to the API server.
+pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
+pub const OPERATOR_NAMESPACE: &str = "slipway-system";
+
+/// How long any one wait may take. Cached, each is a matter of seconds; elsewhere images are pulled first.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// A Slurm cluster in one namespace, from the project's example.
+pub struct Slurm {
+    cluster: Cluster,
+    pub namespace: String,
+}
+
+/// What a job left behind.
+#[derive(Debug)]
+pub struct JobResult {
+    pub id: String,
+    pub state: String,
+    pub output: String,
+}
+
+/// Installs the CRDs and the operator and waits until it is ready.
+pub async fn install_operator(cluster: &Cluster, progress: Progress) -> Result<(), Failure> {
+    let step = progress.step("operator: installed and ready");
+    cluster.apply("charts/slurm-operator-crds/templates", None)?;
+    cluster.apply("deploy/operator.yaml", None)?;
+    step.waits_for("the operator's pod");
+    eventually("the operator to be ready", PATIENCE, async || {
+        let deployment = get(cluster, OPERATOR_NAMESPACE, "deployment", "slipway")?;
+        match deployment["status"]["readyReplicas"].as_i64() {
+            Some(1..) => Ok(()),
+            _ => Err(pod_troubles(cluster, OPERATOR_NAMESPACE)),
+        }
+    })
+    .await?;
+    step.done();
+    Ok(())
+}
+
+/// Ends the operator's process if it runs; its Deployment starts a new one, from the newest image.
+pub fn restart_operator(cluster: &Cluster) -> Result<(), Failure> {
+    let namespace = format!("--namespace={OPERATOR_NAMESPACE}");
+    cluster.kubectl().args(["delete", "pods", "--all", "--wait", &namespace]).output().map(drop)
+}
+
+impl Slurm {
+    /// Applies the project's example in `namespace` and waits until Slurm serves: every kind Ready and all workers idle.
+    pub async fn bring_up(cluster: &Cluster, namespace: &str, progress: Progress) -> Result<Self, Failure> {
+        let slurm = Self { cluster: cluster.clone(), namespace: namespace.to_owned() };
+        let step = progress.step("slurm: manifests applied");
+        cluster.apply_text(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"), None)?;
+        slurm.make_keys()?;
+        cluster.apply("examples/demo.yaml", Some(namespace))?;
+        step.done();
+        for (kind, name) in [("controller", "slurm"), ("restapi", "slurm"), ("nodeset", "worker")] {
+            let step = progress.step(format!("slurm: {kind} Ready"));
+            eventually(&format!("{kind} `{name}` to be Ready"), PATIENCE, async || {
+                let object = get(cluster, namespace, &format!("{kind}s.slinky.slurm.net"), name)?;
+                let waits = ready_condition(&object).map_err(|why| format!("{why}; {}", pod_troubles(cluster, namespace)));
+                if let Err(why) = &waits {
+                    step.waits_for(why.clone());
+                }
+                waits
+            })
+            .await?;
+            step.done();
+        }
+        let step = progress.step("slurm: 2 nodes idle");
+        eventually("two idle Slurm nodes", PATIENCE, async || {
+            let idle = slurm.on_controller(&["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"]);
+            let idle = idle.map_err(|failure| failure.to_string())?;
+            let count = idle.lines().filter(|line| !line.trim().is_empty()).count();
+            if count == 2 { Ok(()) } else { Err(format!("{count} nodes are idle")) }
+        })
+        .await?;
+        step.done();
+        Ok(slurm)
+    }
+
+    /// The keys that a user of Slurm makes once, unless they exist.
+    fn make_keys(&self) -> Result<(), Failure> {
+        let existing = self.cluster.kubectl().args(["get", "secret", "slurm-keys", "--ignore-not-found", "--output=name"]);
+        if !existing.arg(self.in_namespace()).output()?.trim().is_empty() {
+            return Ok(());
+        }
+        let mut random = std::fs::File::open("/dev/urandom").context(|| "could not open /dev/urandom".to_owned())?;
+        let mut key = |bytes: usize| -> Result<String, Failure> {
+            let mut buffer = vec![0; bytes];
+            random.read_exact(&mut buffer).context(|| "could not read /dev/urandom".to_owned())?;
+            Ok(buffer.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}")))
+        };
+        let manifest = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: slurm-keys}}\nstringData: {{slurm.key: \"{}\", jwt.key: \"{}\"}}\n",
+            key(48)?,
+            key(32)?
+        );
+        self.cluster.apply_text(&manifest, Some(&self.namespace))
+    }
+
+    /// Runs a command in the pod of slurmctld and returns what it printed.
+    pub fn on_controller(&self, command: &[&str]) -> Result<String, Failure> {
+        self.on_pod("slurm-controller-0", "slurmctld", command)
+    }
+
+    /// Runs a command in a worker's pod.
+    pub fn on_worker(&self, pod: &str, command: &[&str]) -> Result<String, Failure> {
+        self.on_pod(pod, "slurmd", command)
+    }
+
+    fn on_pod(&self, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
+        let kubectl = self.cluster.kubectl().arg("exec").arg(self.in_namespace()).args([pod, "--container", container, "--"]);
+        kubectl.args(command).output()
+    }
+
+    /// Submits a batch script on `nodes` nodes, waits for its end and fetches what it printed.
+    pub async fn run_job(&self, nodes: u8, script: &str) -> Result<JobResult, Failure> {
+        let wrap = format!("--wrap={script}");
+        let count = format!("--nodes={nodes}");
+        let id = self.on_controller(&["sbatch", "--parsable", "--chdir=/tmp", "--output=/tmp/job-%j.out", "--time=5", &count, &wrap])?;
+        let id = id.trim().to_owned();
+        let (state, host) = eventually(&format!("job {id} to end"), PATIENCE, async || {
+            let shown = self.on_controller(&["scontrol", "--oneliner", "show", "job", &id]).map_err(|failure| failure.to_string())?;
+            let field = |name: &str| shown.split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned();
+            match field("JobState=").as_str() {
+                "PENDING" | "RUNNING" | "COMPLETING" | "CONFIGURING" => Err(format!("it is {} ({})", field("JobState="), field("Reason="))),
+                _ => Ok((field("JobState="), field("BatchHost="))),
+            }
+        })
+        .await?;
+        let output = self.on_worker(&host, &["cat", &format!("/tmp/job-{id}.out")])?;
+        Ok(JobResult { id, state, output })
+    }
+
+    fn in_namespace(&self) -> String {
+        format!("--namespace={}", self.namespace)
+    }
+}
+
+fn get(cluster: &Cluster, namespace: &str, kind: &str, name: &str) -> Result<Value, String> {
+    let kubectl = cluster.kubectl().args(["get", kind, name, "--output=json"]).arg(format!("--namespace={namespace}"));
+    let text = kubectl.output().map_err(|failure| failure.what().to_owned())?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+/// Ok when the object's `Ready` condition holds for its newest generation; else the condition's own words.
+fn ready_condition(object: &Value) -> Result<(), String> {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let Some(ready) = conditions.iter().find(|condition| condition["type"] == "Ready") else {
+        return Err("it has no Ready condition yet".to_owned());
+    };
+    if ready["status"] == "True" && ready["observedGeneration"] == object["metadata"]["generation"] {
+        return Ok(());
+    }
+    Err(ready["message"].as_str().unwrap_or("it is not Ready").to_owned())
+}
+
+/// Why pods of a namespace do not run, in Kubernetes' own words.
+fn pod_troubles(cluster: &Cluster, namespace: &str) -> String {
+    let Ok(text) = cluster.kubectl().args(["get", "pods", "--output=json"]).arg(format!("--namespace={namespace}")).output() else {
+        return "its pods cannot be listed".to_owned();
+    };
+    let pods: Value = serde_json::from_str(&text).unwrap_or_default();
+    let mut troubles = Vec::new();
+    for pod in pods["items"].as_array().into_iter().flatten() {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let containers =
+            ["containerStatuses", "initContainerStatuses"].map(|list| pod["status"][list].as_array().cloned().unwrap_or_default());
+        for container in containers.iter().flatten() {
+            if let Some(reason) = container["state"]["waiting"]["reason"].as_str() {
+                let message = container["state"]["waiting"]["message"].as_str().unwrap_or_default();
+                troubles.push(format!("pod {name} waits: {reason} {message}"));
+            }
+        }
+        let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        if let Some(message) =
+            conditions.iter().find(|c| c["type"] == "PodScheduled" && c["status"] == "False").and_then(|c| c["message"].as_str())
+        {
+            troubles.push(format!("pod {name} cannot be scheduled: {message}"));
+        }
+    }
+    if troubles.is_empty() { "its pods have no complaint".to_owned() } else { troubles.join("; ") }
+}
