@@ -11,8 +11,9 @@ use clap::{Parser, Subcommand};
 use slipway_bed::bed::Bed;
 use slipway_bed::cache::Cache;
 use slipway_bed::doctor::{self, Facts};
-use slipway_bed::failure::{Context, Failure};
+use slipway_bed::failure::Failure;
 use slipway_bed::image::Image;
+use slipway_bed::interrupt::until_interrupted;
 use slipway_bed::name::BedName;
 use slipway_bed::progress::{Progress, seconds};
 use slipway_bed::spec::Extent;
@@ -177,15 +178,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode, Failure> {
 }
 
 fn bring_up(cache: &Cache, wanted: &Wanted) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(|| "could not start".to_owned())?;
+    up::prepare(cache, wanted)?;
     let started = Instant::now();
-    let mut bed = runtime.block_on(async {
-        tokio::select! {
-            bed = up::up(cache, wanted) => bed,
-            // Dropping the other branch drops the bed, and with it every process.
-            _ = tokio::signal::ctrl_c() => Err(Failure::new("interrupted; nothing of the bed is left running")),
-        }
-    })?;
+    let mut bed = until_interrupted(up::up(cache, wanted))?;
     bed.detach()?;
     println!("bed `{}` is up after {}", bed.name(), seconds(started.elapsed()));
     for line in bed.exports() {

@@ -13,6 +13,7 @@ pub mod control;
 pub mod doctor;
 pub mod failure;
 pub mod image;
+pub mod interrupt;
 pub mod keeper;
 pub mod layout;
 pub mod name;

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use slipway_bed::bed::Bed;
 use slipway_bed::cache::Cache;
-use slipway_bed::failure::{Context, Failure};
+use slipway_bed::failure::Failure;
 use slipway_bed::image::Image;
+use slipway_bed::interrupt::until_interrupted;
 use slipway_bed::name::BedName;
 use slipway_bed::progress::{Progress, seconds};
 use slipway_bed::up::{self, Wanted};
@@ -39,14 +40,7 @@ struct Times {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let run = async {
-        tokio::select! {
-            outcome = demo(&args) => outcome,
-            _ = tokio::signal::ctrl_c() => Err(Failure::new("interrupted").advise("the same command again, or `make down`")),
-        }
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    match runtime.context(|| "could not start".to_owned()).and_then(|runtime| runtime.block_on(run)) {
+    match prepare(&args).and_then(|ground| until_interrupted(demo(ground))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("error: {failure}");
@@ -55,13 +49,43 @@ fn main() -> ExitCode {
     }
 }
 
-async fn demo(args: &Args) -> Result<(), Failure> {
+/// What the demo stands on.
+enum Ground {
+    Existing(Cluster),
+    Running(Bed),
+    /// A bed that is yet to come up; everything it needs is there.
+    Coming(Cache, Wanted),
+}
+
+/// Everything that takes minutes the first time.
+fn prepare(args: &Args) -> Result<Ground, Failure> {
+    if let Some(kubeconfig) = &args.kubeconfig {
+        return existing_cluster(kubeconfig, args.images.as_deref()).map(Ground::Existing);
+    }
+    let cache = Cache::open()?;
+    if let Ok(bed) = Bed::open(&cache, &args.name) {
+        let archives = up::build_images(&cache, Progress::Shown, &Image::of_slurm())?;
+        let step = Progress::Shown.step(format!("bed: `{}` is already up, its nodes get the newest images", args.name));
+        bed.load_images(&archives, &step)?;
+        restart_operator(&Cluster::of_bed(&bed))?;
+        step.done();
+        return Ok(Ground::Running(bed));
+    }
+    let wanted = Wanted { images: Image::of_slurm(), progress: Progress::Shown, ..Wanted::cluster(args.name.clone(), 2) };
+    up::prepare(&cache, &wanted)?;
+    Ok(Ground::Coming(cache, wanted))
+}
+
+async fn demo(ground: Ground) -> Result<(), Failure> {
     let started = Instant::now();
-    let (cluster, bed, bed_time) = if let Some(kubeconfig) = &args.kubeconfig {
-        (existing_cluster(kubeconfig, args.images.as_deref())?, None, None)
-    } else {
-        let (bed, time) = bring_up_bed(&args.name).await?;
-        (Cluster::of_bed(&bed), Some(bed), time)
+    let (cluster, bed, bed_time) = match ground {
+        Ground::Existing(cluster) => (cluster, None, None),
+        Ground::Running(bed) => (Cluster::of_bed(&bed), Some(bed), None),
+        Ground::Coming(cache, wanted) => {
+            let mut bed = up::up(&cache, &wanted).await?;
+            bed.detach()?;
+            (Cluster::of_bed(&bed), Some(bed), Some(started.elapsed()))
+        }
     };
     let slurm_started = Instant::now();
     install_operator(&cluster, Progress::Shown).await?;
@@ -79,25 +103,6 @@ async fn demo(args: &Args) -> Result<(), Failure> {
     print_figures(bed.as_ref(), &times);
     print_next(bed.as_ref(), &slurm);
     Ok(())
-}
-
-/// The demo's bed, brought up now or found running.
-async fn bring_up_bed(name: &BedName) -> Result<(Bed, Option<Duration>), Failure> {
-    let cache = Cache::open()?;
-    if let Ok(bed) = Bed::open(&cache, name) {
-        let archives = up::build_images(&cache, Progress::Shown, &Image::of_slurm())?;
-        let step = Progress::Shown.step(format!("bed: `{name}` is already up, its nodes get the newest images"));
-        bed.load_images(&archives, &step)?;
-        restart_operator(&Cluster::of_bed(&bed))?;
-        step.done();
-        return Ok((bed, None));
-    }
-    let wanted = Wanted { images: Image::of_slurm(), progress: Progress::Shown, ..Wanted::cluster(name.clone(), 2) };
-    up::prepare(&cache, &wanted)?;
-    let started = Instant::now();
-    let mut bed = up::up(&cache, &wanted).await?;
-    bed.detach()?;
-    Ok((bed, Some(started.elapsed())))
 }
 
 fn existing_cluster(kubeconfig: &std::path::Path, images: Option<&str>) -> Result<Cluster, Failure> {

@@ -62,10 +62,10 @@ fn an_interrupted_up_leaves_nothing_running() {
     let cache = Cache::open().unwrap();
     let name = unique("ctrl-c");
     let layout = Layout::new(&cache, &name);
-    let child = program().args(["up", "--nodes", "1", "--name", name.as_str()]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = program().args(["up", "--nodes", "1", "--name", name.as_str()]).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let until = Instant::now() + PATIENCE;
     while !keeper::lives(&layout) || !layout.control().exists() {
-        assert!(Instant::now() < until, "the bed did not start");
+        assert!(Instant::now() < until && child.try_wait().unwrap().is_none(), "the bed did not start");
         std::thread::sleep(Duration::from_millis(5));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
