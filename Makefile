@@ -42,7 +42,7 @@ test-unit: $(NEXTEST) ## Run the tests that need neither root nor a cluster.
 
 lint: build $(DENY) /usr/bin/shellcheck ## Check formatting, clippy, licences and dependencies, charts, shell scripts.
 	@cargo fmt --all --check
-	@cargo clippy --workspace --all-targets --locked --quiet -- --deny warnings
+	@cargo clippy --workspace --all-targets --locked -- --deny warnings
 	@$(DENY) --log-level error check bans licenses sources
 	@$(BUILT)/slipway-bed helm lint --quiet charts/*
 	@shellcheck .ci/run $(SCRIPTS)
@@ -57,7 +57,7 @@ images: build ## Build every image into the cache and list them.
 	@$(BUILT)/slipway-bed images
 
 build: ## Build the programs.
-	@cargo build --workspace --bins --locked --quiet
+	@cargo build --workspace --bins --locked
 
 clean: down ## Take the bed down and remove the cache, the slow parts included.
 	rm -rf "$(SLIPWAY_CACHE)"
@@ -68,8 +68,8 @@ clean: down ## Take the bed down and remove the cache, the slow parts included.
 
 $(NEXTEST):
 	@echo "  ...  building cargo-nextest $(NEXTEST_VERSION) (once per machine, 2 to 4 minutes)"
-	@CARGO_TARGET_DIR= cargo install --quiet --locked --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
+	@CARGO_TARGET_DIR= cargo install --locked --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
 
 $(DENY):
 	@echo "  ...  building cargo-deny $(DENY_VERSION) (once per machine, 2 to 4 minutes)"
-	@CARGO_TARGET_DIR= cargo install --quiet --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
+	@CARGO_TARGET_DIR= cargo install --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
