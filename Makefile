@@ -68,8 +68,8 @@ clean: down ## Take the bed down and remove the cache, the slow parts included.
 
 $(NEXTEST):
 	@echo "  ...  building cargo-nextest $(NEXTEST_VERSION) (once per machine, 2 to 4 minutes)"
-	@CARGO_TARGET_DIR= cargo install --locked --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
+	@env -u CARGO_TARGET_DIR cargo install --locked --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
 
 $(DENY):
 	@echo "  ...  building cargo-deny $(DENY_VERSION) (once per machine, 2 to 4 minutes)"
-	@CARGO_TARGET_DIR= cargo install --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
+	@env -u CARGO_TARGET_DIR cargo install --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
