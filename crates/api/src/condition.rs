@@ -5,6 +5,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 /// Whether the resource does its work; its message names the first thing that is missing and what to do about it.
 pub const READY: &str = "Ready";
 
+/// Whether the spec is taken as it was written. Absent where there is nothing to say about it; `True` with warnings.
+pub const SPEC_ACCEPTED: &str = "SpecAccepted";
+/// `False` while the served CustomResourceDefinition lacks fields of ours, absent otherwise.
+pub const SCHEMA_CURRENT: &str = "SchemaCurrent";
+
+/// Every condition that we write on our resources.
+pub const OURS: [&str; 3] = [READY, SPEC_ACCEPTED, SCHEMA_CURRENT];
+
+/// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. Its reasons are [`CREATED`] and [`NOT_EXISTS`].
+pub const RESERVATION_CREATED: &str = "ReservationCreated";
+pub const CREATED: &str = "Created";
+pub const NOT_EXISTS: &str = "NotExists";
+
 /// Why a condition has its status. Reasons are read by programs: add, do not rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
@@ -30,6 +43,14 @@ pub enum Reason {
     Deleting,
     /// The last pass failed.
     ReconcileFailed,
+    /// The spec asks for something that this release does not do yet, so nothing is done.
+    NotServed,
+    /// The spec is in use, and there are doubts about it.
+    Warnings,
+    /// The served CustomResourceDefinition is older than the operator.
+    SchemaOlder,
+    /// The served CustomResourceDefinition is of another make.
+    SchemaForeign,
 }
 
 impl Reason {
@@ -46,20 +67,38 @@ impl Reason {
             Self::Progressing => "Progressing",
             Self::Deleting => "Deleting",
             Self::ReconcileFailed => "ReconcileFailed",
+            Self::NotServed => "NotServed",
+            Self::Warnings => "Warnings",
+            Self::SchemaOlder => "SchemaOlder",
+            Self::SchemaForeign => "SchemaForeign",
         }
     }
 }
 
-/// Builds the `Ready` condition. `lastTransitionTime` stays as it was unless the status changes, or every pass would write.
-pub fn ready(is_ready: bool, reason: Reason, message: String, generation: Option<i64>, before: &[Condition], now: Time) -> Condition {
-    let status = if is_ready { "True" } else { "False" };
-    let since = before.iter().find(|known| known.type_ == READY && known.status == status).map(|known| known.last_transition_time.clone());
-    Condition {
-        type_: READY.to_owned(),
-        status: status.to_owned(),
-        reason: reason.as_str().to_owned(),
-        message,
-        observed_generation: generation,
-        last_transition_time: since.unwrap_or(now),
+/// What a condition says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saying {
+    /// One of [`OURS`].
+    pub type_: &'static str,
+    pub is_true: bool,
+    pub reason: Reason,
+    pub message: String,
+}
+
+impl Saying {
+    /// The condition. `lastTransitionTime` stays as it was unless the status changes, or every pass would write.
+    pub fn condition(self, generation: Option<i64>, before: &[Condition], now: Time) -> Condition {
+        let Self { type_, is_true, reason, message } = self;
+        let status = if is_true { "True" } else { "False" };
+        let since =
+            before.iter().find(|known| known.type_ == type_ && known.status == status).map(|known| known.last_transition_time.clone());
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: reason.as_str().to_owned(),
+            message,
+            observed_generation: generation,
+            last_transition_time: since.unwrap_or(now),
+        }
     }
 }

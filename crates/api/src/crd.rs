@@ -3,7 +3,7 @@
 use kube::CustomResourceExt;
 use serde_json::Value;
 
-use crate::{GROUP, NodeSet, RestApi, SlurmController};
+use crate::{Accounting, GROUP, LoginSet, NodeSet, RestApi, SlurmController, Token};
 
 /// A CustomResourceDefinition as a file of the chart.
 pub struct CrdFile {
@@ -15,7 +15,7 @@ pub struct CrdFile {
 
 /// Every CustomResourceDefinition, as raw JSON.
 pub fn definitions() -> Vec<Value> {
-    [SlurmController::crd(), NodeSet::crd(), RestApi::crd()]
+    [SlurmController::crd(), NodeSet::crd(), LoginSet::crd(), RestApi::crd(), Accounting::crd(), Token::crd()]
         .iter()
         .map(|crd| {
             let mut body = serde_json::to_value(crd).unwrap_or_default();
@@ -36,8 +36,11 @@ pub fn files() -> Result<Vec<CrdFile>, serde_saphyr::ser::Error> {
         .collect()
 }
 
-/// kube marks every `Option` as nullable; the public schema does so only for lists and maps, and a null elsewhere is a mistake worth
-/// telling the user about.
+/// The one object that may be null: the public chart sends it so.
+const NULLABLE_OBJECT: &str = "serviceMonitor";
+
+/// kube marks every `Option` as nullable. The public schema does so only for lists and maps; elsewhere the server drops a null, so that a
+/// default takes its place and no rule ever sees it.
 fn only_lists_and_maps_are_nullable(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -45,7 +48,12 @@ fn only_lists_and_maps_are_nullable(schema: &mut Value) {
             if map.get("nullable").is_some_and(Value::is_boolean) && !is_collection {
                 map.remove("nullable");
             }
-            map.values_mut().for_each(only_lists_and_maps_are_nullable);
+            for (name, inner) in map {
+                only_lists_and_maps_are_nullable(inner);
+                if name == NULLABLE_OBJECT {
+                    inner["nullable"] = true.into();
+                }
+            }
         }
         Value::Array(items) => items.iter_mut().for_each(only_lists_and_maps_are_nullable),
         _ => {}

@@ -1,11 +1,21 @@
-//! What the container images expect: ports, users, paths, environment.
+//! What the container images expect: ports, users and paths.
 
 /// Port of slurmctld.
 pub const SLURMCTLD_PORT: i32 = 6817;
 /// Port of slurmd.
 pub const SLURMD_PORT: i32 = 6818;
+/// Port of slurmdbd.
+pub const SLURMDBD_PORT: i32 = 6819;
 /// Port of slurmrestd.
 pub const SLURMRESTD_PORT: i32 = 6820;
+/// Port of sshd, on login nodes and workers.
+pub const SSH_PORT: i32 = 22;
+/// Name of sshd's port on workers; on login nodes it is called after its component.
+pub const WORKER_SSH_PORT_NAME: &str = "ssh";
+/// Ports of the operator itself: `/livez` and `/readyz`, `/metrics`, and the webhook.
+pub const HEALTH_PORT: i32 = 8081;
+pub const METRICS_PORT: i32 = 8080;
+pub const WEBHOOK_PORT: i32 = 9443;
 
 /// The user and group that slurmctld runs as.
 pub const SLURM_USER: &str = "slurm";
@@ -20,6 +30,8 @@ pub const CONFIG_DIR: &str = "/etc/slurm";
 pub const SLURM_KEY_FILE: &str = "slurm.key";
 /// File name of the auth/jwt key in [`CONFIG_DIR`].
 pub const JWT_KEY_FILE: &str = "jwt.key";
+/// File name of the JWKS in [`CONFIG_DIR`].
+pub const JWKS_FILE: &str = "jwks.json";
 /// File name of the main configuration, and its key in the generated ConfigMap.
 pub const SLURM_CONF: &str = "slurm.conf";
 /// File name of the cgroup configuration, and its key in a ConfigMap.
@@ -34,6 +46,5 @@ pub const SLURMD_LOG: &str = "/var/log/slurm/slurmd.log";
 pub const STATE_DIR: &str = "/var/spool/slurmctld";
 /// slurmd's working directory.
 pub const SLURMD_SPOOL_DIR: &str = "/var/spool/slurmd";
-
-/// Prefix of every reason that the operator writes on a Slurm node. Others parse it.
-pub const REASON_PREFIX: &str = "slurm-operator: ";
+/// Where a login node's tools ask for credentials.
+pub const SACK_SOCKET: &str = "/run/slurm/sack.socket";

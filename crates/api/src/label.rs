@@ -31,19 +31,23 @@ pub const WORKER_TAINT: &str = "nodeset.slinky.slurm.net/worker";
 pub enum Component {
     Controller,
     RestApi,
+    Accounting,
     Worker,
+    Login,
 }
 
 impl Component {
     /// Every component that has pods.
-    pub const ALL: [Self; 3] = [Self::Controller, Self::RestApi, Self::Worker];
+    pub const ALL: [Self; 5] = [Self::Controller, Self::RestApi, Self::Accounting, Self::Worker, Self::Login];
 
-    /// The daemon, which is also the main container's name.
+    /// The daemon, which is also the name of the main container and of its port.
     pub fn daemon(self) -> &'static str {
         match self {
             Self::Controller => "slurmctld",
             Self::RestApi => "slurmrestd",
+            Self::Accounting => "slurmdbd",
             Self::Worker => "slurmd",
+            Self::Login => "login",
         }
     }
 
@@ -52,7 +56,9 @@ impl Component {
         match self {
             Self::Controller => "controller",
             Self::RestApi => "restapi",
+            Self::Accounting => "accounting",
             Self::Worker => "worker",
+            Self::Login => "login",
         }
     }
 

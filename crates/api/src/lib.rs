@@ -2,30 +2,51 @@
 //!
 //! No I/O, no client, no clock. Every other crate spells a name, a label or a reason by asking this one.
 
+mod accounting;
 pub mod annotation;
 pub mod child;
+mod claim;
 pub mod condition;
 mod controller;
 pub mod crd;
 pub mod digest;
+pub mod env;
+pub mod event;
+mod external;
 pub mod image;
 pub mod label;
+mod loginset;
+mod metrics;
 pub mod name;
 mod nodeset;
 pub mod owner;
+pub mod page;
 mod raw;
 mod reference;
 mod restapi;
+mod rule;
+mod schema;
 mod service;
+pub mod slurm_node;
 mod template;
+mod token;
+pub mod unserved;
+mod update;
+pub mod volume;
 
-pub use controller::{ControllerSpec, ControllerStatus, Persistence, SlurmController};
-pub use nodeset::{NodeSet, NodeSetSpec, NodeSetStatus, Partition};
+pub use accounting::{Accounting, AccountingSpec, AccountingStatus, Storage};
+pub use controller::{ControllerSpec, ControllerStatus, HighAvailability, Persistence, SlurmController};
+pub use external::External;
+pub use loginset::{LoginSet, LoginSetSpec, LoginSetStatus, RollingPods, Strategy};
+pub use metrics::{Endpoint, Metrics, ServiceMonitor};
+pub use nodeset::{ClaimRetention, NodeSet, NodeSetSpec, NodeSetStatus, Partition, PruneRecords, Retention, ScalingMode, Ssh};
 pub use raw::Raw;
-pub use reference::{LocalRef, SecretKeyRef};
+pub use reference::{ConfigMapKeyRef, LocalRef, SecretKeyRef};
 pub use restapi::{RestApi, RestApiSpec, RestApiStatus};
 pub use service::ServiceTemplate;
 pub use template::{Metadata, PodTemplate};
+pub use token::{Token, TokenSpec, TokenStatus};
+pub use update::{RollingNodes, ScheduledUpdate, UpdateKind, UpdateStrategy};
 
 /// The API group of every kind.
 pub const GROUP: &str = "slinky.slurm.net";

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
-use crate::{LocalRef, PodTemplate, Raw, ServiceTemplate};
+use crate::{LocalRef, PodTemplate, Raw, ServiceTemplate, rule, schema};
 
 /// Slurm's REST server (slurmrestd) for one Controller.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,22 +18,25 @@ use crate::{LocalRef, PodTemplate, Raw, ServiceTemplate};
     namespaced,
     status = "RestApiStatus",
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    doc = "RestApi runs slurmrestd for a Controller."
+    doc = "RestApi runs slurmrestd for a Controller.",
+    validation = rule::name_leaves_room("a RestApi", 55)
 )]
+#[x_kube(validation = rule::controller_named())]
 #[serde(rename_all = "camelCase")]
 pub struct RestApiSpec {
-    /// The Controller that slurmrestd talks to.
+    /// The Controller, in the same namespace, that slurmrestd talks to.
     pub controller_ref: LocalRef,
     /// How many slurmrestd pods to run.
     #[serde(default = "one")]
+    #[x_kube(validation = rule::not_negative("replicas"))]
     pub replicas: i32,
-    /// The slurmrestd container.
+    /// The slurmrestd container: a Kubernetes Container, merged over the one that the operator generates. `image` is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slurmrestd: Option<Raw>,
     /// Pod template of slurmrestd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<PodTemplate>,
-    /// The Service of slurmrestd.
+    /// The Service of slurmrestd, `<name>-restapi`, on port 6820.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceTemplate>,
 }
@@ -47,6 +50,6 @@ fn one() -> i32 {
 pub struct RestApiStatus {
     /// Whether slurmrestd is up, and what it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
 }

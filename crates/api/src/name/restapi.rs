@@ -1,0 +1,11 @@
+use super::form::{Form, Unfit, fit_all};
+
+/// Deployment and Service of slurmrestd.
+pub fn restapi_workload(restapi: &str) -> String {
+    format!("{restapi}-restapi")
+}
+
+/// Whether everything that is named after a RestApi can be.
+pub fn check_restapi(restapi: &str) -> Result<(), Unfit> {
+    fit_all([("label value", restapi.to_owned(), Form::Labelled), ("Service", restapi_workload(restapi), Form::Hostname)])
+}

@@ -1,0 +1,95 @@
+use super::form::{Form, Unfit, fit_all};
+
+/// Headless Service shared by all workers of a Controller.
+pub fn worker_service(controller: &str) -> String {
+    format!("slurm-workers-{controller}")
+}
+
+/// Disruption budget shared by all workers of a Controller.
+pub fn worker_budget(controller: &str) -> String {
+    format!("slurm-workers-pdb-{controller}")
+}
+
+/// An ordinal as it stands in names: with leading zeros up to `padding` digits.
+pub fn padded(ordinal: u32, padding: usize) -> String {
+    format!("{ordinal:0padding$}")
+}
+
+/// Worker pod with this ordinal, in StatefulSet mode.
+pub fn worker_pod(nodeset: &str, ordinal: u32) -> String {
+    padded_worker_pod(nodeset, ordinal, 0)
+}
+
+/// [`worker_pod`] with an ordinal of at least `padding` digits.
+pub fn padded_worker_pod(nodeset: &str, ordinal: u32, padding: usize) -> String {
+    format!("{nodeset}-{}", padded(ordinal, padding))
+}
+
+/// What the server completes to the name of a worker pod, in DaemonSet mode.
+pub fn worker_generate_name(nodeset: &str) -> String {
+    format!("{nodeset}-")
+}
+
+/// The ordinal in a worker pod's name, if it is one that [`worker_pod`] gives.
+pub fn worker_ordinal(nodeset: &str, pod: &str) -> Option<u32> {
+    let ordinal = pod.strip_prefix(nodeset)?.strip_prefix('-')?.parse().ok()?;
+    (worker_pod(nodeset, ordinal) == pod).then_some(ordinal)
+}
+
+/// Hostname of a worker, which is also its Slurm node name, in StatefulSet mode.
+pub fn worker_hostname(nodeset: &str, template_hostname: Option<&str>, ordinal: u32) -> String {
+    padded_worker_hostname(nodeset, template_hostname, ordinal, 0)
+}
+
+/// [`worker_hostname`] with an ordinal of at least `padding` digits.
+pub fn padded_worker_hostname(nodeset: &str, template_hostname: Option<&str>, ordinal: u32, padding: usize) -> String {
+    match template_hostname {
+        Some(prefix) => format!("{prefix}{}", padded(ordinal, padding)),
+        None => padded_worker_pod(nodeset, ordinal, padding),
+    }
+}
+
+/// Hostname of a worker, which is also its Slurm node name, in DaemonSet mode: the node's own word, else its name up to the first dot.
+pub fn daemon_hostname<'a>(node: &'a str, hostname_override: Option<&'a str>) -> &'a str {
+    hostname_override.unwrap_or_else(|| node.split('.').next().unwrap_or_default())
+}
+
+/// Slurm's name for the nodes of a NodeSet: its node set, its baseline feature and its partition.
+pub fn slurm_nodeset(nodeset: &str, template_hostname: Option<&str>) -> String {
+    template_hostname.map(|prefix| prefix.trim_matches('-')).filter(|name| !name.is_empty()).unwrap_or(nodeset).to_owned()
+}
+
+/// Claim of a worker; `worker` is its padded ordinal, or its hostname in DaemonSet mode.
+pub fn worker_claim(template: &str, nodeset: &str, worker: &str) -> String {
+    format!("{template}-{nodeset}-{worker}")
+}
+
+/// ConfigMap with a worker's sshd_config.
+pub fn worker_ssh_config(nodeset: &str) -> String {
+    format!("{nodeset}-ssh-config")
+}
+
+/// ControllerRevision with this hash.
+pub fn worker_revision(nodeset: &str, hash: &str) -> String {
+    format!("{nodeset}-{hash}")
+}
+
+/// Slurm's reservation for a scheduled update.
+pub fn worker_reservation(nodeset: &str) -> String {
+    format!("SlurmOperatorMaint-{nodeset}")
+}
+
+/// Whether everything that is named after a NodeSet can be. Its pods are checked one by one: how long their names are depends on how many
+/// there are.
+pub fn check_nodeset(nodeset: &str) -> Result<(), Unfit> {
+    fit_all([
+        ("label value", nodeset.to_owned(), Form::Labelled),
+        ("ConfigMap", worker_ssh_config(nodeset), Form::Subdomain),
+        ("ControllerRevision", worker_revision(nodeset, "0123456789"), Form::Subdomain),
+    ])
+}
+
+/// Whether a worker pod can have this name and this hostname.
+pub fn check_worker(pod: &str, hostname: &str) -> Result<(), Unfit> {
+    fit_all([("pod", pod.to_owned(), Form::Labelled), ("hostname", hostname.to_owned(), Form::Hostname)])
+}

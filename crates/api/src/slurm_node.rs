@@ -1,0 +1,112 @@
+//! What the operator writes on Slurm nodes, and on worker pods about them. Other products parse it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Prefix of every reason that the operator writes on a Slurm node: a drain with another reason is not ours to touch.
+pub const REASON_PREFIX: &str = "slurm-operator: ";
+/// Prefix of the features that come from the Kubernetes node: others are not ours to touch.
+pub const FEATURE_PREFIX: &str = "k8s/";
+
+/// Prefix of the pod conditions that tell a Slurm node's state.
+pub const CONDITION_PREFIX: &str = "SlurmNodeState";
+/// A prefix that is kept free.
+pub const RESERVED_CONDITION_PREFIX: &str = "NodeSetState";
+/// Base states; the first that a node has counts.
+pub const BASE_STATES: [&str; 7] = ["Allocated", "Down", "Error", "Future", "Idle", "Mixed", "Unknown"];
+/// Flags, of which a node can have several.
+pub const STATE_FLAGS: [&str; 8] = ["Completing", "Drain", "Fail", "Invalid", "InvalidReg", "Maintenance", "NotResponding", "Undrain"];
+
+/// Whether the operator wrote this reason.
+pub fn is_our_reason(reason: &str) -> bool {
+    reason.starts_with(REASON_PREFIX)
+}
+
+/// The link from a Slurm node to its pod, kept in the node's comment as JSON with this order of keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodInfo {
+    pub namespace: String,
+    pub pod_name: String,
+    /// The Kubernetes node.
+    pub node: String,
+    /// Older operators wrote neither this nor the next.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub node_set_name: String,
+    #[serde(default, rename = "nodeSetUID", skip_serializing_if = "String::is_empty")]
+    pub node_set_uid: String,
+}
+
+impl PodInfo {
+    /// Reads a comment; `None` where it is somebody else's.
+    pub fn parse(comment: &str) -> Option<Self> {
+        serde_json::from_str(comment).ok()
+    }
+}
+
+impl fmt::Display for PodInfo {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn info(node_set_name: &str, node_set_uid: &str) -> PodInfo {
+        PodInfo {
+            namespace: "slurm".into(),
+            pod_name: "w-0".into(),
+            node: "k1".into(),
+            node_set_name: node_set_name.into(),
+            node_set_uid: node_set_uid.into(),
+        }
+    }
+
+    #[rstest]
+    #[case::whole(info("w", "u-1"), r#"{"namespace":"slurm","podName":"w-0","node":"k1","nodeSetName":"w","nodeSetUID":"u-1"}"#)]
+    #[case::older(info("", ""), r#"{"namespace":"slurm","podName":"w-0","node":"k1"}"#)]
+    fn a_comment_is_written_and_read_as_others_do(#[case] info: PodInfo, #[case] comment: &str) {
+        assert_eq!(info.to_string(), comment);
+        assert_eq!(PodInfo::parse(comment), Some(info));
+    }
+
+    #[rstest]
+    #[case::nothing("")]
+    #[case::words("rack 3, ask Lena")]
+    #[case::other_json(r#"{"rack":3}"#)]
+    #[case::no_object("[]")]
+    fn a_persons_comment_is_not_ours(#[case] comment: &str) {
+        assert_eq!(PodInfo::parse(comment), None);
+    }
+
+    #[rstest]
+    #[case("slurm-operator: scale-in", true)]
+    #[case("slurm-operator:scale-in", false)]
+    #[case("fan failed", false)]
+    fn a_reason_is_ours_by_its_prefix(#[case] reason: &str, #[case] is_ours: bool) {
+        assert_eq!(is_our_reason(reason), is_ours);
+    }
+
+    proptest! {
+        #[test]
+        fn any_link_comes_back_from_one_line(namespace in any::<String>(), pod_name in any::<String>(), node in any::<String>(), set in any::<String>()) {
+            let info = PodInfo { namespace, pod_name, node, node_set_name: set, node_set_uid: String::new() };
+            let comment = info.to_string();
+            prop_assert!(!comment.contains('\n'));
+            prop_assert_eq!(PodInfo::parse(&comment), Some(info));
+        }
+
+        #[test]
+        fn what_is_read_from_any_comment_can_be_written_again(comment in prop_oneof![any::<String>(), r#"\{"namespace":"[a"\\\\]{0,3}","podName":"","node":""\}"#]) {
+            if let Some(info) = PodInfo::parse(&comment) {
+                prop_assert_eq!(PodInfo::parse(&info.to_string()), Some(info));
+            }
+        }
+    }
+}
