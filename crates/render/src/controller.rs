@@ -5,6 +5,7 @@ mod service;
 mod statefulset;
 
 use slipway_api::{NodeSet, SlurmController, child::Child, name};
+use slipway_slurm::name::ClusterName;
 
 use crate::Invalid;
 
@@ -32,27 +33,30 @@ pub struct ConfigFiles {
     pub hash: String,
 }
 
-/// The Services, which need nothing but the Controller itself.
-pub fn services(controller: &SlurmController) -> Vec<Child> {
-    vec![service::headless(controller), service::client(controller)]
+/// The Services, which need nothing but the Controller itself. Fails where something that is named after it could not be.
+pub fn services(controller: &SlurmController) -> Result<Vec<Child>, Invalid> {
+    check_names(controller)?;
+    Ok(vec![service::headless(controller), service::client(controller)])
 }
 
 /// The ConfigMap and the StatefulSet.
 pub fn workload(controller: &SlurmController, references: &References) -> Result<Vec<Child>, Invalid> {
+    check_names(controller)?;
     let config = config::config_map(controller, references)?;
     let statefulset = statefulset::statefulset(controller, references, &config)?;
     Ok(vec![config, statefulset])
 }
 
+fn check_names(controller: &SlurmController) -> Result<(), Invalid> {
+    name::check_controller(crate::identity(&controller.metadata).1).map_err(|unfit| Invalid::name("metadata.name", &unfit))
+}
+
 /// Slurm's ClusterName.
-pub fn cluster_name(controller: &SlurmController) -> String {
-    match controller.spec.cluster_name.as_deref() {
-        Some(given) if !given.is_empty() => given.to_owned(),
-        _ => {
-            let (namespace, controller) = crate::identity(&controller.metadata);
-            name::default_cluster_name(controller, namespace)
-        }
-    }
+pub fn cluster_name(controller: &SlurmController) -> Result<ClusterName, Invalid> {
+    let (namespace, name) = crate::identity(&controller.metadata);
+    let given = controller.spec.cluster_name.as_deref().filter(|given| !given.is_empty());
+    let text = given.map_or_else(|| name::default_cluster_name(name, namespace), str::to_owned);
+    ClusterName::parse(&text).map_err(|error| Invalid::name("spec.clusterName", &error))
 }
 
 #[cfg(test)]

@@ -32,6 +32,11 @@ impl Invalid {
     fn new(field: &str, problem: impl Into<String>) -> Self {
         Self { field: field.to_owned(), problem: problem.into() }
     }
+
+    /// The field holds, or leads to, a name that cannot be.
+    fn name(field: &str, error: &impl std::error::Error) -> Self {
+        Self::new(field, format!("is wrong: {error}"))
+    }
 }
 
 /// Namespace and name of a resource; the API server gives every stored one both.

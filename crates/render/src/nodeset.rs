@@ -2,11 +2,14 @@
 
 mod pod;
 mod shared;
+mod slurm;
 
 use serde_json::{Value, json};
-use slipway_api::{NodeSet, SlurmController, child::Child, digest};
+use slipway_api::{NodeSet, SlurmController, child::Child, digest, name};
 
 use crate::Invalid;
+
+pub(crate) use slurm::{slurm_lines, slurm_nodeset};
 
 /// What a NodeSet refers to, resolved.
 #[derive(Clone, Debug)]
@@ -18,9 +21,10 @@ pub struct References {
 
 /// The Service and the budget that `nodesets`, all those of one Controller, share.
 ///
-/// Each of them renders the same objects, whichever looks first.
-pub fn shared(namespace: &str, controller: &str, nodesets: &[NodeSet]) -> Vec<Child> {
-    vec![shared::service(namespace, controller, nodesets), shared::budget(namespace, controller, nodesets)]
+/// Each of them renders the same objects, whichever looks first. Fails where the Controller's name leaves no room for theirs.
+pub fn shared(namespace: &str, controller: &str, nodesets: &[NodeSet]) -> Result<Vec<Child>, Invalid> {
+    name::check_controller(controller).map_err(|unfit| Invalid::name("spec.controllerRef.name", &unfit))?;
+    Ok(vec![shared::service(namespace, controller, nodesets), shared::budget(namespace, controller, nodesets)])
 }
 
 /// The worker pod with this ordinal.

@@ -3,7 +3,7 @@
 mod deployment;
 mod service;
 
-use slipway_api::{RestApi, SlurmController, child::Child};
+use slipway_api::{RestApi, SlurmController, child::Child, name};
 
 use crate::Invalid;
 
@@ -17,9 +17,10 @@ pub struct References {
     pub config_hash: String,
 }
 
-/// The Service, which needs nothing but the RestApi itself.
-pub fn service(restapi: &RestApi) -> Child {
-    service::service(restapi)
+/// The Service, which needs nothing but the RestApi itself. Fails where something that is named after it could not be.
+pub fn service(restapi: &RestApi) -> Result<Child, Invalid> {
+    name::check_restapi(crate::identity(&restapi.metadata).1).map_err(|unfit| Invalid::name("metadata.name", &unfit))?;
+    Ok(service::service(restapi))
 }
 
 /// The Deployment.

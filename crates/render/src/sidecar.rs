@@ -1,12 +1,9 @@
 //! The sidecar that turns a daemon's log file into container output.
 
 use serde_json::{Value, json};
-use slipway_api::{Raw, image};
+use slipway_api::{Raw, env, image, volume};
 
 use crate::merge;
-
-/// Volume that the daemon and its sidecar share.
-pub(crate) const VOLUME: &str = "slurm-logfile";
 
 /// The daemon writes into a FIFO. The FIFO is made once and never replaced, or the daemon would go on writing into a deleted one;
 /// `cat` ends when the last writer closes, so it is started again. `cat` runs in the background because a shell heeds a signal
@@ -27,16 +24,16 @@ pub(crate) fn container(user: Option<&Raw>, daemon_image: &str, fifo: &str) -> V
         "image": daemon_image,
         "command": ["sh", "-c", SCRIPT],
         "restartPolicy": "Always",
-        "env": [{ "name": "SOCKET", "value": fifo }],
-        "volumeMounts": [{ "name": VOLUME, "mountPath": image::LOG_DIR }],
+        "env": [{ "name": env::SOCKET, "value": fifo }],
+        "volumeMounts": [{ "name": volume::LOGFILE, "mountPath": image::LOG_DIR }],
     });
     merge::container(base, user)
 }
 
 pub(crate) fn volume() -> Value {
-    json!({ "name": VOLUME, "emptyDir": { "medium": "Memory" } })
+    json!({ "name": volume::LOGFILE, "emptyDir": { "medium": "Memory" } })
 }
 
 pub(crate) fn mount() -> Value {
-    json!({ "name": VOLUME, "mountPath": image::LOG_DIR })
+    json!({ "name": volume::LOGFILE, "mountPath": image::LOG_DIR })
 }

@@ -2,49 +2,65 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::{
+    item::{Item, NotItems},
+    name::Feature,
+    topology::Topology,
+};
+
 /// `Key=Value` items of a dynamic node, sorted.
 ///
 /// Features collect in one item; of any other key the last value counts, as in slurm.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeItems {
-    features: BTreeSet<String>,
+    features: BTreeSet<Feature>,
     /// By lower-case key, so that two spellings are one key; the spelling of the last one is kept.
-    items: BTreeMap<String, (String, String)>,
+    items: BTreeMap<String, Item>,
 }
 
+/// Of two spellings Slurm heeds only the last, so both go into one.
+const FEATURES: &str = "Features";
+
 impl NodeItems {
-    /// Adds features, given as Slurm does: separated by commas.
-    pub fn add_features(&mut self, list: &str) {
-        self.features.extend(list.split(',').map(str::trim).filter(|feature| !feature.is_empty()).map(str::to_owned));
+    pub fn add_feature(&mut self, feature: Feature) {
+        self.features.insert(feature);
     }
 
-    /// Sets one item.
-    pub fn set(&mut self, key: &str, value: &str) {
-        match key.to_ascii_lowercase().as_str() {
-            "feature" | "features" => self.add_features(value),
-            folded => {
-                self.items.insert(folded.to_owned(), (key.to_owned(), value.to_owned()));
+    pub fn set_topology(&mut self, topology: &Topology) {
+        self.set(Item::new("Topology", topology));
+    }
+
+    /// Adds items from the user's text.
+    ///
+    /// Fails on what is no item, on features that no job could ask for, and on keys with which slurmd would not start.
+    pub fn parse(&mut self, text: &str) -> Result<(), NotItems> {
+        for item in Item::parse_all(text)? {
+            if item.is("NodeName") || item.is("Include") {
+                return Err(NotItems::new(format!("has `{item}`, which is no option of a node: take it out")));
             }
-        }
-    }
-
-    /// Adds items from the user's text; the error is the first word that is no `Key=Value`.
-    pub fn parse(&mut self, text: &str) -> Result<(), String> {
-        for word in text.split_whitespace() {
-            match word.split_once('=') {
-                Some((key, value)) if !key.is_empty() => self.set(key, value),
-                _ => return Err(word.to_owned()),
+            if item.value().contains(' ') {
+                return Err(NotItems::new(format!("has `{item}`, whose value has blanks: leave them out")));
+            }
+            if item.is(FEATURES) || item.is("Feature") {
+                let features = Feature::parse_list(item.value()).map_err(|error| NotItems::new(format!("is wrong: {error}")))?;
+                self.features.extend(features);
+            } else {
+                self.set(item);
             }
         }
         Ok(())
     }
 
+    fn set(&mut self, item: Item) {
+        self.items.insert(item.key().to_ascii_lowercase(), item);
+    }
+
     /// The items with one blank between them.
     pub fn text(&self) -> String {
-        let features = self.features.iter().map(String::as_str).collect::<Vec<_>>().join(",");
-        let mut items: Vec<String> = self.items.values().map(|(key, value)| format!("{key}={value}")).collect();
-        if !features.is_empty() {
-            items.push(format!("Features={features}"));
+        let mut items: Vec<String> = self.items.values().map(ToString::to_string).collect();
+        if !self.features.is_empty() {
+            let features = self.features.iter().map(Feature::as_str).collect::<Vec<_>>().join(",");
+            items.push(format!("{FEATURES}={features}"));
         }
         items.sort_by_key(|item| item.to_ascii_lowercase());
         items.join(" ")
@@ -53,6 +69,7 @@ impl NodeItems {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rstest::rstest;
 
     use super::*;
@@ -65,15 +82,39 @@ mod tests {
     #[case::value_with_equals("Gres=gpu:a=b", "Features=cpu Gres=gpu:a=b")]
     fn items_are_sorted_and_merged(#[case] extra: &str, #[case] expected: &str) {
         let mut items = NodeItems::default();
-        items.add_features("cpu");
+        items.add_feature(Feature::parse("cpu").unwrap());
         items.parse(extra).unwrap();
         assert_eq!(items.text(), expected);
     }
 
+    #[test]
+    fn the_users_topology_counts_more_than_ours() {
+        let mut items = NodeItems::default();
+        items.set_topology(&Topology::parse("t:ours").unwrap());
+        assert_eq!(items.text(), "Topology=t:ours");
+        items.parse("topology=t:theirs").unwrap();
+        assert_eq!(items.text(), "topology=t:theirs");
+    }
+
     #[rstest]
-    #[case("CPUs=4 oops", "oops")]
-    #[case("=4", "=4")]
-    fn a_word_that_is_no_item_is_named(#[case] extra: &str, #[case] word: &str) {
-        assert_eq!(NodeItems::default().parse(extra), Err(word.to_owned()));
+    #[case("CPUs=4 oops", "has `oops`, which is no `Key=Value`: separate items by blanks")]
+    #[case("NodeName=y", "has `NodeName=y`, which is no option of a node: take it out")]
+    #[case("Reason=\"a b\"", "has `Reason=\"a b\"`, whose value has blanks: leave them out")]
+    #[case(
+        "Feature=a&b",
+        "is wrong: `a&b` is no feature: character 2 is `&`; use letters, digits, `-`, `_`, `.`, `/`, `:`, `=`, `+`, `@`, `%`"
+    )]
+    fn what_slurmd_would_not_take_is_named(#[case] extra: &str, #[case] words: &str) {
+        assert_eq!(NodeItems::default().parse(extra).unwrap_err().to_string(), words);
+    }
+
+    proptest! {
+        #[test]
+        fn the_text_is_one_word_of_a_shell(extra in r#"[aA1= "'\\#\n,`$]{0,20}"#) {
+            let mut items = NodeItems::default();
+            if items.parse(&extra).is_ok() {
+                prop_assert!(!items.text().contains(['\n', '\'', '"', '\\', '#']), "{}", items.text());
+            }
+        }
     }
 }

@@ -11,10 +11,15 @@ use slipway_api::{
 use slipway_slurm::{
     cgroup,
     conf::{ControllerHost, Layout, NodeSetLine, SlurmConf},
+    name::HostName,
 };
 
 use super::References;
-use crate::{Invalid, metadata::Marks};
+use crate::{
+    Invalid,
+    metadata::Marks,
+    nodeset::{slurm_lines, slurm_nodeset},
+};
 
 /// Where the images have things.
 pub const LAYOUT: Layout = Layout {
@@ -28,18 +33,8 @@ pub const LAYOUT: Layout = Layout {
     jwt_key: "/etc/slurm/jwt.key",
 };
 
-/// Files that only the operator writes.
-const RESERVED: [&str; 2] = [image::SLURM_CONF, "slurmdbd.conf"];
-
 /// The ConfigMap with slurm.conf, and cgroup.conf unless the user brings one.
 pub(super) fn config_map(controller: &SlurmController, references: &References) -> Result<Child, Invalid> {
-    for files in &references.config_files {
-        if let Some(file) = files.files.iter().find(|file| RESERVED.contains(&file.as_str())) {
-            let problem = format!("names ConfigMap `{}`, which has a file `{file}`: use spec.extraConf for lines of your own", files.name);
-            return Err(Invalid::new("spec.configFileRefs", problem));
-        }
-    }
-
     let (namespace, name) = crate::identity(&controller.metadata);
     let mut data = BTreeMap::from([(image::SLURM_CONF, slurm_conf(controller, &references.nodesets)?.text(&LAYOUT))]);
     let brings_cgroup_conf = references.config_files.iter().any(|files| files.files.iter().any(|file| file == image::CGROUP_CONF));
@@ -54,27 +49,24 @@ pub(super) fn config_map(controller: &SlurmController, references: &References) 
 
 fn slurm_conf(controller: &SlurmController, nodesets: &[NodeSet]) -> Result<SlurmConf, Invalid> {
     let (namespace, name) = crate::identity(&controller.metadata);
-    let cluster_name = super::cluster_name(controller);
-    if !cluster_name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-        return Err(Invalid::new("spec.clusterName", format!("is `{cluster_name}`: use letters, digits, `-`, `_` and `.` only")));
-    }
-    let hosts = vec![ControllerHost { hostname: name::controller_pod(name, 0), address: name::controller_pod_dns(name, 0, namespace) }];
-    let mut lines: Vec<_> = nodesets.iter().map(|nodeset| (crate::identity(&nodeset.metadata).1, nodeset_line(nodeset))).collect();
-    lines.sort_by_key(|(nodeset, _)| *nodeset);
+    let host = |text: String| HostName::parse(&text).map_err(|error| Invalid::name("metadata.name", &error));
+    let hosts = vec![ControllerHost {
+        hostname: host(name::controller_pod(name, 0))?,
+        address: host(name::controller_pod_dns(name, 0, namespace))?,
+    }];
+    let mut nodesets: Vec<&NodeSet> = nodesets.iter().collect();
+    nodesets.sort_by_key(|nodeset| crate::identity(&nodeset.metadata).1);
     Ok(SlurmConf {
-        cluster_name,
+        cluster_name: super::cluster_name(controller)?,
         hosts,
-        address: name::controller_dns(name, namespace),
-        nodesets: lines.into_iter().map(|(_, line)| line).collect(),
+        address: host(name::controller_dns(name, namespace))?,
+        nodesets: nodesets.into_iter().filter_map(line).collect(),
         extra: controller.spec.extra_conf.clone().unwrap_or_default(),
     })
 }
 
-fn nodeset_line(nodeset: &NodeSet) -> NodeSetLine {
-    let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
-    let partition = nodeset.spec.partition.clone().filter(|partition| partition.enabled);
-    NodeSetLine {
-        name: name::slurm_nodeset(crate::identity(&nodeset.metadata).1, hostname),
-        partition: partition.map(|partition| partition.config.unwrap_or_default()),
-    }
+/// The lines of a NodeSet. One that is wrong says so itself and takes nobody with it: without a proper name it has no lines. With a wrong
+/// partition it keeps its node set, because the user's own lines may name it, and slurmctld would not start without.
+fn line(nodeset: &NodeSet) -> Option<NodeSetLine> {
+    slurm_lines(nodeset).ok().or_else(|| slurm_nodeset(nodeset).ok().map(NodeSetLine::new))
 }

@@ -6,7 +6,7 @@ use slipway_api::{
     child::{Child, ChildKind},
     digest, image,
     label::{self, Component},
-    name, owner,
+    name, owner, volume,
 };
 use slipway_slurm::conf::SlurmConf;
 
@@ -16,8 +16,6 @@ use crate::{
     metadata::{Marks, selector},
     probe, sidecar,
 };
-
-const STATESAVE: &str = "statesave";
 
 /// The StatefulSet that runs slurmctld. `config` is the rendered ConfigMap.
 pub(super) fn statefulset(controller: &SlurmController, references: &References, config: &Child) -> Result<Child, Invalid> {
@@ -41,7 +39,7 @@ pub(super) fn statefulset(controller: &SlurmController, references: &References,
     });
     let persistence = spec.persistence.clone().unwrap_or_default();
     if persistence.enabled && claim_name(&persistence).is_none() {
-        body["spec"]["volumeClaimTemplates"] = json!([{ "metadata": { "name": STATESAVE }, "spec": claim_spec(persistence) }]);
+        body["spec"]["volumeClaimTemplates"] = json!([{ "metadata": { "name": volume::STATESAVE }, "spec": claim_spec(persistence) }]);
     }
     Ok(Child::new(ChildKind::StatefulSet, namespace, &name::controller_workload(name), body))
 }
@@ -81,53 +79,54 @@ fn pod_spec(controller: &SlurmController, references: &References) -> Result<Val
             "labelSelector": { "matchLabels": selector(Component::Controller.selector(name)) },
         }]}},
         "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMCTLD_LOG)],
-        "containers": [container(controller)],
+        "containers": [container(controller)?],
         "volumes": volumes(controller, references)?,
     });
     Ok(merge::pod_spec(base, spec.template.as_ref().and_then(|template| template.spec.as_ref())))
 }
 
-fn container(controller: &SlurmController) -> Value {
+fn container(controller: &SlurmController) -> Result<Value, Invalid> {
     let daemon = Component::Controller.daemon();
-    let state = SlurmConf::state_save_location(&super::cluster_name(controller), &LAYOUT);
+    let state = SlurmConf::state_save_location(&super::cluster_name(controller)?, &LAYOUT);
     let mut base = json!({
         "name": daemon,
         "ports": [{ "name": daemon, "containerPort": image::SLURMCTLD_PORT, "protocol": "TCP" }],
         "securityContext": { "runAsNonRoot": true, "runAsUser": image::SLURM_UID, "runAsGroup": image::SLURM_UID },
         "volumeMounts": [
-            { "name": "slurm-etc", "mountPath": image::CONFIG_DIR, "readOnly": true },
-            { "name": "run", "mountPath": "/run" },
-            { "name": STATESAVE, "mountPath": state },
-            { "name": "slurm-authsocket", "mountPath": "/run/slurmctld" },
+            { "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true },
+            { "name": volume::RUN, "mountPath": volume::RUN_PATH },
+            { "name": volume::STATESAVE, "mountPath": state },
+            { "name": volume::AUTH_SOCKET, "mountPath": volume::AUTH_SOCKET_PATH },
             sidecar::mount(),
         ],
     });
     probe::add(&mut base, probe::http(daemon));
-    merge::container(base, controller.spec.slurmctld.as_ref())
+    Ok(merge::container(base, controller.spec.slurmctld.as_ref()))
 }
 
 fn volumes(controller: &SlurmController, references: &References) -> Result<Value, Invalid> {
     let (_, name) = crate::identity(&controller.metadata);
     let spec = &controller.spec;
+    let (jwt_key, jwt_field) = spec.jwt_key();
     let mut sources = vec![
         json!({ "configMap": { "name": name::controller_config(name) } }),
         key_source(spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef", image::SLURM_KEY_FILE)?,
-        key_source(spec.jwt_key_ref.as_ref(), "spec.jwtKeyRef", image::JWT_KEY_FILE)?,
+        key_source(jwt_key, jwt_field, image::JWT_KEY_FILE)?,
     ];
     let mut files: Vec<_> = references.config_files.iter().map(|files| &files.name).collect();
     files.sort_unstable();
     sources.extend(files.into_iter().map(|files| json!({ "configMap": { "name": files } })));
 
     let mut volumes = vec![
-        json!({ "name": "slurm-etc", "projected": { "defaultMode": 0o610, "sources": sources } }),
+        json!({ "name": volume::ETC, "projected": { "defaultMode": 0o610, "sources": sources } }),
         sidecar::volume(),
-        json!({ "name": "run", "emptyDir": { "medium": "Memory" } }),
-        json!({ "name": "slurm-authsocket", "emptyDir": {} }),
+        json!({ "name": volume::RUN, "emptyDir": { "medium": "Memory" } }),
+        json!({ "name": volume::AUTH_SOCKET, "emptyDir": {} }),
     ];
     let persistence = spec.persistence.clone().unwrap_or_default();
     match claim_name(&persistence) {
-        Some(claim) => volumes.push(json!({ "name": STATESAVE, "persistentVolumeClaim": { "claimName": claim } })),
-        None if !persistence.enabled => volumes.push(json!({ "name": STATESAVE, "emptyDir": {} })),
+        Some(claim) => volumes.push(json!({ "name": volume::STATESAVE, "persistentVolumeClaim": { "claimName": claim } })),
+        None if !persistence.enabled => volumes.push(json!({ "name": volume::STATESAVE, "emptyDir": {} })),
         None => {} // the claim template brings its own volume
     }
     Ok(volumes.into())

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use rstest::rstest;
-use serde_json::Value;
-use slipway_api::{Metadata, Persistence, annotation, child::ChildKind};
+use serde_json::{Value, json};
+use slipway_api::{Metadata, Partition, Persistence, Raw, annotation, child::ChildKind};
 
 use super::*;
 use crate::fixture;
@@ -23,7 +24,7 @@ fn rendered(controller: &SlurmController, references: &References, kind: ChildKi
 #[test]
 fn the_demo_controller_becomes_these_objects() {
     let controller = fixture::controller();
-    let mut children = services(&controller);
+    let mut children = services(&controller).unwrap();
     children.extend(workload(&controller, &references()).unwrap());
     for child in children {
         insta::assert_yaml_snapshot!(format!("{}_{}", child.key.kind.as_str(), child.key.name), child.body);
@@ -100,12 +101,80 @@ fn what_cannot_be_rendered_is_named() {
     no_image.spec.slurmctld = None;
     let mut bad_name = fixture::controller();
     bad_name.spec.cluster_name = Some("a\nInclude /etc/passwd".into());
-    let mut own_conf = references();
-    own_conf.config_files[0].files.push("slurm.conf".into());
-    let errors = [
-        workload(&no_image, &references()).unwrap_err(),
-        workload(&bad_name, &references()).unwrap_err(),
-        workload(&fixture::controller(), &own_conf).unwrap_err(),
-    ];
+    let errors = [workload(&no_image, &references()).unwrap_err(), workload(&bad_name, &references()).unwrap_err()];
     insta::assert_yaml_snapshot!(errors.map(|error| error.to_string()));
+}
+
+/// A NodeSet with this name, hostname and partition.
+fn nodeset(name: &str, hostname: Option<&str>, config: Option<&str>) -> NodeSet {
+    let mut nodeset = fixture::nodeset();
+    nodeset.metadata.name = Some(name.to_owned());
+    nodeset.spec.partition = config.map(|config| Partition { enabled: true, config: Some(config.to_owned()) });
+    if let Some(hostname) = hostname {
+        nodeset.spec.template.get_or_insert_default().spec = Some(Raw(json!({ "hostname": hostname }).as_object().cloned().unwrap()));
+    }
+    nodeset
+}
+
+fn slurm_conf(controller: &SlurmController, nodesets: Vec<NodeSet>) -> String {
+    let references = References { nodesets, ..references() };
+    rendered(controller, &references, ChildKind::ConfigMap)["data"]["slurm.conf"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_wrong_node_set_takes_nobody_with_it() {
+    let text = slurm_conf(
+        &fixture::controller(),
+        vec![
+            nodeset("bad-host", Some("a\nInclude /etc/passwd"), None),
+            nodeset("bad-partition", None, Some("Default=YES\\")),
+            nodeset("default", None, Some("State=UP")),
+            nodeset("good", None, Some("State=UP")),
+        ],
+    );
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("NodeSet=") || line.starts_with("PartitionName=")).collect();
+    assert_eq!(
+        lines,
+        [
+            "NodeSet=bad-partition Feature=bad-partition",
+            "NodeSet=default Feature=default",
+            "NodeSet=good Feature=good",
+            "PartitionName=good Nodes=good State=UP"
+        ]
+    );
+}
+
+#[rstest]
+#[case::too_long(&"x".repeat(60))]
+#[case::dot("a.b")]
+fn a_controller_whose_children_could_not_be_has_none(#[case] name: &str) {
+    let mut controller = fixture::controller();
+    controller.metadata.name = Some(name.to_owned());
+    let error = services(&controller).unwrap_err().to_string();
+    assert!(error.starts_with("metadata.name is wrong: ") && error.contains("choose a"), "{error}");
+    assert_eq!(workload(&controller, &references()).unwrap_err().to_string(), error);
+}
+
+proptest! {
+    #[test]
+    fn no_name_adds_a_line_to_slurm_conf(
+        cluster in prop_oneof![any::<String>(), r#"[a1\-_. \n"\\#=]{0,8}"#],
+        name in prop_oneof![any::<String>(), "[a-z0-9.-]{1,9}"],
+        hostname in proptest::option::of(prop_oneof![any::<String>(), r#"[a1\-_. \n"\\#=]{0,8}"#]),
+        config in proptest::option::of(prop_oneof![any::<String>(), r#"[aA1= "'\\#\n\r]{0,16}"#]),
+    ) {
+        let mut controller = fixture::controller();
+        controller.spec.extra_conf = None;
+        let bare = slurm_conf(&controller, vec![]).lines().count();
+        let set = nodeset(&name, hostname.as_deref(), config.as_deref());
+        let lines = slurm_conf(&controller, vec![set]).lines().count();
+        // None, or a headline of two with a node set and perhaps a partition.
+        prop_assert!([0, 3, 4].contains(&(lines - bare)), "{} more lines", lines - bare);
+
+        controller.spec.cluster_name = Some(cluster);
+        if let Ok(children) = workload(&controller, &References { nodesets: vec![], ..references() }) {
+            let text = children[0].body["data"]["slurm.conf"].as_str().unwrap();
+            prop_assert_eq!(text.lines().count(), bare);
+        }
+    }
 }

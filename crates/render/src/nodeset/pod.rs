@@ -1,24 +1,28 @@
 use serde_json::{Value, json};
 use slipway_api::{
-    NodeSet, Raw, annotation, image,
+    NodeSet, Raw, annotation, env, image,
     label::{self, Component},
-    name, owner,
+    name, owner, slurm_node, volume,
 };
-use slipway_slurm::dynamic::NodeItems;
 
-use super::{References, template_hash};
+use super::{
+    References,
+    slurm::{self, node_items},
+    template_hash,
+};
 use crate::{Invalid, controller, merge, metadata::Marks, probe, quantity, sidecar};
 
 /// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out.
 fn farewell() -> String {
-    format!("scontrol update nodename=$(hostname) state=down reason='{}Pod is terminating';", image::REASON_PREFIX)
+    format!("scontrol update nodename=$(hostname) state=down reason='{}Pod is terminating';", slurm_node::REASON_PREFIX)
 }
 
 pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<Value, Invalid> {
     let (namespace, name) = crate::identity(&nodeset.metadata);
     let template = nodeset.spec.template.as_ref();
     let pod = name::worker_pod(name, ordinal);
-    let hostname = name::worker_hostname(name, template.and_then(|template| template.hostname()), ordinal);
+    slurm::slurm_lines(nodeset)?; // no worker starts for a partition that cannot be
+    let hostname = slurm::hostname(nodeset, &pod, ordinal)?;
     let marks = Marks::inherited(&nodeset.metadata)
         .with(template.and_then(|template| template.metadata.as_ref()))
         .of(Component::Worker, name)
@@ -57,7 +61,7 @@ fn pod_spec(nodeset: &NodeSet, references: &References, topology: Option<&str>) 
         "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMD_LOG)],
         "containers": [container(nodeset, references, topology, user)?],
         "volumes": [
-            { "name": "slurm-etc", "projected": { "defaultMode": 0o600, "sources": [
+            { "name": volume::ETC, "projected": { "defaultMode": 0o600, "sources": [
                 controller::key_source(controller.spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
             ]}},
             sidecar::volume(),
@@ -86,11 +90,11 @@ fn container(nodeset: &NodeSet, references: &References, topology: Option<&str>,
             quoted(&node_items(nodeset, topology)?),
         ],
         "env": [
-            { "name": "SLINKY_TOPOLOGY", "valueFrom": { "fieldRef": {
+            { "name": env::TOPOLOGY, "valueFrom": { "fieldRef": {
                 "fieldPath": format!("metadata.annotations['{}']", annotation::TOPOLOGY),
             }}},
-            { "name": "POD_CPUS", "value": limit(user, pod, "cpu", quantity::cpus) },
-            { "name": "POD_MEMORY", "value": limit(user, pod, "memory", quantity::mebibytes) },
+            { "name": env::POD_CPUS, "value": limit(user, pod, "cpu", quantity::cpus) },
+            { "name": env::POD_MEMORY, "value": limit(user, pod, "memory", quantity::mebibytes) },
         ],
         "ports": [{ "name": daemon, "containerPort": image::SLURMD_PORT, "protocol": "TCP" }],
         "securityContext": {
@@ -99,34 +103,12 @@ fn container(nodeset: &NodeSet, references: &References, topology: Option<&str>,
         },
         "lifecycle": { "preStop": { "exec": { "command": ["/usr/bin/sh", "-c", farewell()] } } },
         "volumeMounts": [
-            { "name": "slurm-etc", "mountPath": image::CONFIG_DIR, "readOnly": true },
+            { "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true },
             sidecar::mount(),
         ],
     });
     probe::add(&mut base, probe::http(daemon));
     Ok(merge::container(base, user))
-}
-
-/// What the node tells slurmctld about itself. The topology is written out where it is known: a reference to the environment would need
-/// a shell between us and slurmd, and not every image has one there.
-fn node_items(nodeset: &NodeSet, topology: Option<&str>) -> Result<String, Invalid> {
-    let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
-    let mut items = NodeItems::default();
-    items.add_features(&name::slurm_nodeset(crate::identity(&nodeset.metadata).1, hostname));
-    if let Some(topology) = topology.filter(|topology| !topology.is_empty()) {
-        items.set("Topology", topology);
-    }
-    items
-        .parse(nodeset.spec.extra_conf.as_deref().unwrap_or_default())
-        .map_err(|word| Invalid::new("spec.extraConf", format!("has `{word}`, which is no `Key=Value`: separate items by blanks")))?;
-    let text = items.text();
-    if text.contains('\'') {
-        return Err(Invalid::new(
-            "spec.extraConf",
-            "has a single quote, which the worker image's shell would end the option with: leave it out",
-        ));
-    }
-    Ok(text)
 }
 
 /// In quotes, because the images read their arguments as a shell does.

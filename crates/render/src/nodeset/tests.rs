@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::json;
 use slipway_api::Raw;
@@ -16,7 +17,7 @@ fn raw(value: &Value) -> Raw {
 #[test]
 fn the_demo_node_set_becomes_these_objects() {
     let nodeset = fixture::nodeset();
-    for child in shared("slurm", "slurm", std::slice::from_ref(&nodeset)) {
+    for child in shared("slurm", "slurm", std::slice::from_ref(&nodeset)).unwrap() {
         insta::assert_yaml_snapshot!(format!("{}_{}", child.key.kind.as_str(), child.key.name), child.body);
     }
     insta::assert_yaml_snapshot!("Pod_worker-1", pod(&nodeset, &references(), 1).unwrap());
@@ -65,7 +66,7 @@ fn by_default_a_worker_is_privileged_and_alone_on_its_node() {
 
 #[rstest]
 #[case::no_item("CPUs=2 oops", "spec.extraConf has `oops`, which is no `Key=Value`: separate items by blanks")]
-#[case::quote("Reason=it's", "spec.extraConf has a single quote, which the worker image's shell would end the option with: leave it out")]
+#[case::quote("Reason=it's", "spec.extraConf has a quote (') in the value of `Reason`: leave it out")]
 fn a_bad_item_is_refused(#[case] extra: &str, #[case] words: &str) {
     let mut nodeset = fixture::nodeset();
     nodeset.spec.extra_conf = Some(extra.into());
@@ -82,4 +83,63 @@ fn only_what_the_user_wrote_about_pods_counts_as_a_new_template() {
     let mut upgraded = before.clone();
     upgraded.spec.slurmd = Some(raw(&json!({ "image": "newer" })));
     assert_ne!(template_hash(&before), template_hash(&upgraded));
+}
+
+#[rstest]
+#[case::hostname("worker", json!({ "hostname": "a b" }), None, "spec.template.spec.hostname is wrong: `a b` is no Slurm node set name: character 2 is a blank; use letters, digits, `-`, `_`, `.`")]
+#[case::dotted_hostname("worker", json!({ "hostname": "a.b-" }), None, "spec.template.spec.hostname is wrong: hostname `a.b-0` cannot be, as Kubernetes allows only lower-case letters, digits and `-`, with a letter or a digit at both ends there; choose another name")]
+#[case::digits("worker", json!({ "hostname": "n123456789012345678" }), None, "spec.template.spec.hostname is wrong: `n1234567890123456780` is no Slurm node name: it ends with 19 digits; end it with at most 18, as Slurm counts no further")]
+#[case::partition("worker", json!({}), Some("Default=YES Oops"), "spec.partition.config has `Oops`, which is no `Key=Value`: separate items by blanks")]
+#[case::reserved("default", json!({}), Some("State=UP"), "metadata.name is wrong: `default` is no partition name: Slurm gives that word a meaning of its own; choose another")]
+#[case::dotted_name("a.b", json!({}), None, "metadata.name is wrong: hostname `a.b-0` cannot be, as Kubernetes allows only lower-case letters, digits and `-`, with a letter or a digit at both ends there; choose another name")]
+fn a_name_that_slurm_or_kubernetes_would_misread_is_refused(
+    #[case] name: &str,
+    #[case] spec: Value,
+    #[case] config: Option<&str>,
+    #[case] words: &str,
+) {
+    let mut nodeset = fixture::nodeset();
+    nodeset.metadata.name = Some(name.into());
+    nodeset.spec.template.get_or_insert_default().spec = Some(raw(&spec));
+    nodeset.spec.partition = config.map(|config| slipway_api::Partition { enabled: true, config: Some(config.into()) });
+    assert_eq!(pod(&nodeset, &references(), 0).unwrap_err().to_string(), words);
+}
+
+#[test]
+fn a_dotted_node_set_works_with_a_hostname_of_its_own() {
+    let mut nodeset = fixture::nodeset();
+    nodeset.metadata.name = Some("workers.gpu".into());
+    nodeset.spec.template.get_or_insert_default().spec = Some(raw(&json!({ "hostname": "gpu-" })));
+    assert_eq!(pod(&nodeset, &references(), 0).unwrap()["metadata"]["name"], "workers.gpu-0");
+}
+
+#[test]
+fn a_topology_that_is_none_is_refused() {
+    let mut nodeset = fixture::nodeset();
+    let annotations = std::collections::BTreeMap::from([("topology.slinky.slurm.net/spec".to_owned(), "t:s1 Weight=9".to_owned())]);
+    nodeset.metadata.annotations = Some(annotations);
+    let error = pod(&nodeset, &references(), 0).unwrap_err().to_string();
+    assert!(
+        error.starts_with("annotation topology.slinky.slurm.net/spec of the pods is wrong: `t:s1 Weight=9` is no topology: "),
+        "{error}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn what_a_user_writes_stays_inside_the_quotes_of_conf(
+        hostname in prop_oneof![any::<String>(), r#"[a1\-_. \n"'\\#=]{1,8}"#],
+        extra in prop_oneof![any::<String>(), r#"[aA1= "'\\#\n,$`]{0,16}"#],
+        topology in prop_oneof![any::<String>(), "[ab:, '\n]{0,6}"],
+    ) {
+        let mut nodeset = fixture::nodeset();
+        nodeset.spec.extra_conf = Some(extra);
+        nodeset.spec.template.get_or_insert_default().spec = Some(raw(&json!({ "hostname": hostname })));
+        nodeset.metadata.annotations = Some([("topology.slinky.slurm.net/spec".to_owned(), topology)].into());
+        if let Ok(pod) = pod(&nodeset, &references(), 0) {
+            let conf = pod["spec"]["containers"][0]["args"][4].as_str().unwrap();
+            let inside = conf.strip_prefix('\'').and_then(|conf| conf.strip_suffix('\'')).unwrap();
+            prop_assert!(!inside.contains(['\'', '\n', '\\', '"', '#']), "{conf}");
+        }
+    }
 }

@@ -2,9 +2,9 @@ use serde_json::{Value, json};
 use slipway_api::{
     RestApi, annotation,
     child::{Child, ChildKind},
-    image,
+    env, image,
     label::Component,
-    name, owner,
+    name, owner, volume,
 };
 
 use super::References;
@@ -50,7 +50,7 @@ fn pod_spec(restapi: &RestApi, references: &References) -> Result<Value, Invalid
             "fsGroup": image::NOBODY_UID,
         },
         "containers": [container(restapi)?],
-        "volumes": [{ "name": "slurm-etc", "projected": { "defaultMode": 0o600, "sources": [
+        "volumes": [{ "name": volume::ETC, "projected": { "defaultMode": 0o600, "sources": [
             { "configMap": { "name": config, "items": [{ "key": image::SLURM_CONF, "path": image::SLURM_CONF }] } },
             controller::key_source(key, "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
         ]}}],
@@ -66,11 +66,11 @@ fn container(restapi: &RestApi) -> Result<Value, Invalid> {
         // No accounting: without this slurmrestd also loads the plug-in that needs slurmdbd, and stops.
         "args": ["-s", "openapi/slurmctld"],
         "env": [
-            { "name": "SLURM_JWT", "value": "daemon" },
-            { "name": "SLURMRESTD_SECURITY", "value": "disable_unshare_files,disable_unshare_sysv" },
+            { "name": env::SLURM_JWT, "value": env::SLURM_JWT_VALUE },
+            { "name": env::SLURMRESTD_SECURITY, "value": env::SLURMRESTD_SECURITY_VALUE },
         ],
         "ports": [{ "name": daemon, "containerPort": image::SLURMRESTD_PORT, "protocol": "TCP" }],
-        "volumeMounts": [{ "name": "slurm-etc", "mountPath": image::CONFIG_DIR, "readOnly": true }],
+        "volumeMounts": [{ "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true }],
     });
     probe::add(&mut base, probe::tcp(daemon));
     let mut container = merge::container(base, restapi.spec.slurmrestd.as_ref());

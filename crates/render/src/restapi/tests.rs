@@ -12,7 +12,7 @@ fn references() -> References {
 #[test]
 fn the_demo_restapi_becomes_these_objects() {
     let restapi = fixture::restapi();
-    for child in [service(&restapi), deployment(&restapi, &references()).unwrap()] {
+    for child in [service(&restapi).unwrap(), deployment(&restapi, &references()).unwrap()] {
         insta::assert_yaml_snapshot!(format!("{}_{}", child.key.kind.as_str(), child.key.name), child.body);
     }
 }

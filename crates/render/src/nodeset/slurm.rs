@@ -1,0 +1,59 @@
+//! What Slurm is told about a NodeSet.
+
+use slipway_api::{NodeSet, annotation, name};
+use slipway_slurm::{
+    conf::{NodeSetLine, PartitionOptions},
+    dynamic::NodeItems,
+    name::{NodeName, NodeSetName},
+    topology::Topology,
+};
+
+use crate::Invalid;
+
+/// Where a worker's Slurm name comes from: the template's hostname, else the NodeSet's own name.
+fn source(nodeset: &NodeSet) -> (Option<&str>, &'static str) {
+    let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
+    (hostname, if hostname.is_some() { "spec.template.spec.hostname" } else { "metadata.name" })
+}
+
+/// Slurm's name for the nodes of a NodeSet: its node set, its baseline feature and its partition.
+pub(crate) fn slurm_nodeset(nodeset: &NodeSet) -> Result<NodeSetName, Invalid> {
+    let (hostname, field) = source(nodeset);
+    let text = name::slurm_nodeset(crate::identity(&nodeset.metadata).1, hostname);
+    NodeSetName::parse(&text).map_err(|error| Invalid::name(field, &error))
+}
+
+/// The lines of slurm.conf about a NodeSet.
+pub(crate) fn slurm_lines(nodeset: &NodeSet) -> Result<NodeSetLine, Invalid> {
+    let line = NodeSetLine::new(slurm_nodeset(nodeset)?);
+    let Some(partition) = nodeset.spec.partition.as_ref().filter(|partition| partition.enabled) else { return Ok(line) };
+    let options = PartitionOptions::parse(partition.config.as_deref().unwrap_or_default())
+        .map_err(|error| Invalid::new("spec.partition.config", error.to_string()))?;
+    line.with_partition(options).map_err(|error| Invalid::name(source(nodeset).1, &error))
+}
+
+/// The hostname of `pod`, which is also its Slurm node name.
+pub(super) fn hostname(nodeset: &NodeSet, pod: &str, ordinal: u32) -> Result<String, Invalid> {
+    let (hostname, field) = source(nodeset);
+    let name = crate::identity(&nodeset.metadata).1;
+    let text = name::worker_hostname(name, hostname, ordinal);
+    name::check_nodeset(name).map_err(|unfit| Invalid::name("metadata.name", &unfit))?;
+    name::check_worker(pod, &text).map_err(|unfit| Invalid::name(field, &unfit))?;
+    NodeName::parse(&text).map_err(|error| Invalid::name(field, &error))?;
+    Ok(text)
+}
+
+/// What the node tells slurmctld about itself. The topology is written out where it is known: a reference to the environment would need
+/// a shell between us and slurmd, and not every image has one there.
+pub(super) fn node_items(nodeset: &NodeSet, topology: Option<&str>) -> Result<String, Invalid> {
+    let mut items = NodeItems::default();
+    items.add_feature(slurm_nodeset(nodeset)?.feature());
+    if let Some(topology) = topology.filter(|topology| !topology.is_empty()) {
+        let field = format!("annotation {} of the pods", annotation::TOPOLOGY);
+        items.set_topology(&Topology::parse(topology).map_err(|error| Invalid::name(&field, &error))?);
+    }
+    items
+        .parse(nodeset.spec.extra_conf.as_deref().unwrap_or_default())
+        .map_err(|error| Invalid::new("spec.extraConf", error.to_string()))?;
+    Ok(items.text())
+}

@@ -1,0 +1,170 @@
+//! What would happen if the daemons got these files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::file::{ConfFile, FaultKind, Setting, is_record};
+use super::key::{self, Scope};
+use super::{Finding, Findings, Severity, hosts, rule, topology, value};
+use crate::hostlist::HostSet;
+use crate::name::{excerpt, spoken};
+
+/// The most that a ConfigMap or a Secret carries, all its keys together.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// What the files are checked against. What is not known is not checked.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The name that the state on disk was made for.
+    pub cluster_name: Option<String>,
+    /// The host names of the pods of slurmctld; empty: not known.
+    pub controllers: Vec<String>,
+    /// The port that Services and probes use.
+    pub slurmctld_port: Option<u16>,
+    /// The user the daemon runs as.
+    pub slurm_user: Option<String>,
+    /// The folder in which the state must lie.
+    pub state_folder: Option<String>,
+    /// Whether workers join by themselves, which needs MaxNodeCount.
+    pub dynamic_nodes: bool,
+    /// Nodes that slurmctld knows beside those of the file.
+    pub nodes: HostSet,
+    /// Files in the pods, by their whole path.
+    pub paths: Option<BTreeSet<String>>,
+    /// Groups that slurmctld's pod knows.
+    pub groups: Option<BTreeSet<String>>,
+    /// Host names that resolve, addresses aside.
+    pub names: Option<BTreeSet<String>>,
+}
+
+impl Surroundings {
+    /// Whether slurmctld would find this host, as far as is known.
+    pub(super) fn resolves(&self, host: &str) -> bool {
+        host.parse::<std::net::IpAddr>().is_ok() || self.names.as_ref().is_none_or(|names| names.contains(host))
+    }
+
+    /// Whether a file is there, as far as is known.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.paths.as_ref().is_none_or(|paths| paths.contains(path))
+    }
+}
+
+/// Checks a set of files by their names: `slurm.conf`, `cgroup.conf`, `gres.conf`, `topology.yaml`, `slurmdbd.conf`. Others are only
+/// counted. Findings come with the worst first.
+pub fn check(files: &BTreeMap<String, String>, around: &Surroundings) -> Vec<Finding> {
+    let mut all = Vec::new();
+    let bytes: usize = files.iter().map(|(name, text)| name.len() + text.len()).sum();
+    if bytes > MAX_BYTES {
+        let mut findings = Findings::of("the configuration");
+        findings.add(Severity::Fatal, 0, format!("it has {bytes} bytes, and a ConfigMap carries {MAX_BYTES}: shorten it"));
+        all.extend(findings.into_all());
+    }
+    let mut topologies = BTreeSet::new();
+    if let Some(text) = files.get("topology.yaml") {
+        let mut findings = Findings::of("topology.yaml");
+        topologies = topology::check(&mut findings, text, around);
+        all.extend(findings.into_all());
+    }
+    for (name, scope) in
+        [("slurm.conf", Scope::Slurm), ("slurmdbd.conf", Scope::Slurmdbd), ("cgroup.conf", Scope::Cgroup), ("gres.conf", Scope::Gres)]
+    {
+        let Some(text) = files.get(name) else { continue };
+        let file = ConfFile::parse(text);
+        let mut findings = Findings::of(name);
+        check_text(&mut findings, text, &file, scope);
+        check_keys(&mut findings, &file, scope);
+        check_repetition(&mut findings, &file, scope);
+        if scope == Scope::Slurm {
+            hosts::check(&mut findings, &file, around);
+            rule::check(&mut findings, &file, files, &topologies, around);
+        }
+        all.extend(findings.into_all());
+    }
+    all.sort();
+    all
+}
+
+/// An unreadable line ends whoever reads the file: slurmctld, but for gres.conf, which only the workers read.
+fn unreadable(scope: Scope) -> Severity {
+    if matches!(scope, Scope::Gres | Scope::GresRecord) { Severity::KillsWorkers } else { Severity::Fatal }
+}
+
+fn check_text(findings: &mut Findings<'_>, text: &str, file: &ConfFile, scope: Scope) {
+    if text.starts_with('\u{feff}') {
+        findings.add(unreadable(scope), 1, "the file starts with a byte order mark: save it without one");
+    }
+    for fault in &file.faults {
+        let line = fault.line;
+        match &fault.kind {
+            FaultKind::NotASetting(rest) if !rest.starts_with('\u{feff}') => {
+                let message =
+                    format!("`{}` is no Key=Value: give the key a value, and put a value with blanks in double quotes", excerpt(rest));
+                findings.add(unreadable(scope), line, message);
+            }
+            FaultKind::NotASetting(_) => {}
+            FaultKind::Include(path) => {
+                let message =
+                    format!("Include reads `{}`, which the pods do not have and nobody checks: put its lines here", excerpt(path));
+                findings.add(Severity::Hangs, line, message);
+            }
+            FaultKind::OpenQuote(key) => {
+                findings.add(Severity::Silent, line, format!("{key} opens a quote and never closes it: close it"));
+            }
+            FaultKind::ContinuedAtEnd => {
+                findings.add(Severity::Silent, line, "the last line ends with `\\` and nothing follows: take the `\\` away");
+            }
+            FaultKind::Control(character) => {
+                let message = format!("the line has {}, at which Slurm may stop reading it: take it out", spoken(*character));
+                findings.add(Severity::Silent, line, message);
+            }
+        }
+    }
+}
+
+fn check_keys(findings: &mut Findings<'_>, file: &ConfFile, scope: Scope) {
+    for entry in &file.entries {
+        let inner = match scope {
+            Scope::Slurm => Scope::of_record(&entry.head().key),
+            Scope::Gres if !entry.head().is("AutoDetect") => Some(Scope::GresRecord),
+            _ => None,
+        };
+        for (index, setting) in entry.settings.iter().enumerate() {
+            let scope = if index == 0 { scope } else { inner.unwrap_or(scope) };
+            match key::find(scope, &setting.key) {
+                Some(key) => value::check(findings, entry.line, key, setting),
+                None => unknown_key(findings, entry.line, scope, setting),
+            }
+        }
+    }
+}
+
+fn unknown_key(findings: &mut Findings<'_>, line: usize, scope: Scope, setting: &Setting) {
+    let remedy = match key::closest(scope, &setting.key) {
+        Some(near) => format!("did you mean {near}?"),
+        None => "correct it or take it out".to_owned(),
+    };
+    findings.add(unreadable(scope), line, format!("{} is no key that Slurm knows here: {remedy}", excerpt(&setting.key)));
+}
+
+/// Keys that may stand on several lines.
+pub(super) fn is_repeatable(key: &str) -> bool {
+    let several = ["SlurmctldHost", "Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld", "Name", "PowerAction"];
+    is_record(key) || several.iter().any(|known| known.eq_ignore_ascii_case(key))
+}
+
+fn check_repetition(findings: &mut Findings<'_>, file: &ConfFile, scope: Scope) {
+    if scope == Scope::Gres {
+        return;
+    }
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in file.entries.iter().filter(|entry| !is_record(&entry.head().key)) {
+        for setting in entry.settings.iter().filter(|setting| !is_repeatable(&setting.key)) {
+            if let Some(first) = seen.insert(setting.key.to_ascii_lowercase(), entry.line) {
+                let message = format!("{} stands in line {first} already, and the last one counts: take one out", excerpt(&setting.key));
+                findings.add(Severity::Error, entry.line, message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Slurm's names as types: one that was parsed cannot end a line, open a quote, continue a line, start a comment or name several things.
+//!
+//! Slurm itself takes nearly anything here and does something else with it, so the grammar is narrower than its parser. What 26.05.5
+//! did with each doubtful name stands in `name/seen.tsv`, and the tests hold this file against it.
+
+use std::fmt;
+
+/// Slurm reads the digits at the end of a host as one number of 64 bits: `n99999999999999999999` becomes `n18446744073709551615`, and
+/// two such hosts become one. Eighteen digits always fit.
+const MAX_TAIL: usize = 18;
+
+/// Text that is not the name it should be: what is wrong, where, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAName {
+    what: &'static str,
+    text: String,
+    problem: String,
+    remedy: String,
+}
+
+impl fmt::Display for NotAName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, text, problem, remedy } = self;
+        write!(out, "`{text}` is no {what}: {problem}; {remedy}")
+    }
+}
+
+impl std::error::Error for NotAName {}
+
+impl NotAName {
+    pub(crate) fn new(what: &'static str, text: &str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what, text: excerpt(text), problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+/// The start of a text, fit for one line of a message.
+pub(crate) fn excerpt(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// A character in a sentence.
+pub(crate) fn spoken(character: char) -> String {
+    match character {
+        '\n' | '\r' => "a line break".to_owned(),
+        ' ' => "a blank".to_owned(),
+        '\'' | '"' => format!("a quote ({character})"),
+        other => format!("`{}`", other.escape_debug()),
+    }
+}
+
+/// What a kind of name looks like: letters and digits of ASCII and some punctuation, not first.
+struct Grammar {
+    what: &'static str,
+    max: usize,
+    /// Allowed beside letters and digits.
+    punctuation: &'static str,
+    /// Words that mean something else to Slurm, in any spelling.
+    reserved: &'static [&'static str],
+}
+
+impl Grammar {
+    fn check(&self, text: &str) -> Result<(), NotAName> {
+        let wrong = |problem: String, remedy: &str| Err(NotAName::new(self.what, text, problem, remedy));
+        let Some(first) = text.chars().next() else { return wrong("it is empty".to_owned(), "give one") };
+        if let Some((index, character)) = text.chars().enumerate().find(|(_, character)| !self.allows(*character)) {
+            return wrong(format!("character {} is {}", index + 1, spoken(character)), &self.allowed());
+        }
+        if !first.is_ascii_alphanumeric() && first != '_' {
+            return wrong(format!("it starts with {}", spoken(first)), "start it with a letter or a digit");
+        }
+        if text.len() > self.max {
+            return wrong(format!("it has {} characters", text.len()), &format!("use at most {}", self.max));
+        }
+        let tail = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+        if tail > MAX_TAIL {
+            return wrong(format!("it ends with {tail} digits"), &format!("end it with at most {MAX_TAIL}, as Slurm counts no further"));
+        }
+        if self.reserved.iter().any(|word| word.eq_ignore_ascii_case(text)) {
+            return wrong("Slurm gives that word a meaning of its own".to_owned(), "choose another");
+        }
+        Ok(())
+    }
+
+    fn allows(&self, character: char) -> bool {
+        character.is_ascii_alphanumeric() || self.punctuation.contains(character)
+    }
+
+    fn allowed(&self) -> String {
+        let marks: Vec<String> = self.punctuation.chars().map(|mark| format!("`{mark}`")).collect();
+        format!("use letters, digits, {}", marks.join(", "))
+    }
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $value:expr),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            const GRAMMAR: Grammar = Grammar { $($field: $value),* };
+
+            /// Fails with a sentence on anything that is outside the grammar.
+            pub fn parse(text: &str) -> Result<Self, NotAName> {
+                Self::GRAMMAR.check(text)?;
+                Ok(Self(text.to_owned()))
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(&self.0)
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = NotAName;
+
+            fn try_from(text: &str) -> Result<Self, NotAName> {
+                Self::parse(text)
+            }
+        }
+    )*};
+}
+
+names! {
+    /// `ClusterName`. It is also a directory (of the state) and part of a socket's path, which ends at 107 bytes: hence the length.
+    ClusterName { what: "cluster name", max: 84, punctuation: "-_.", reserved: &[] }
+
+    /// Name of a Slurm node. A node called `all` ends slurmctld; one called `default` is never made.
+    NodeName { what: "Slurm node name", max: 253, punctuation: "-_.", reserved: &["all", "default"] }
+
+    /// Name of a Slurm node set. It stands in lists of hosts, so it obeys their grammar.
+    NodeSetName { what: "Slurm node set name", max: 253, punctuation: "-_.", reserved: &[] }
+
+    /// Name of a partition. `DEFAULT` is none: such a line silently changes all partitions after it.
+    PartitionName { what: "partition name", max: 253, punctuation: "-_.", reserved: &["default"] }
+
+    /// A feature of a node. Slurm would store `&`, `|`, `*`, brackets and blanks too, but then no job could ask for it.
+    Feature { what: "feature", max: 255, punctuation: "-_./:=+@%", reserved: &[] }
+
+    /// One part of a topology: the topology's name, or a switch or a block in it.
+    TopologyUnit { what: "topology unit", max: 253, punctuation: "-_.", reserved: &[] }
+
+    /// Host name or IPv4 address of a daemon.
+    HostName { what: "host name", max: 253, punctuation: "-_.", reserved: &[] }
+}
+
+impl NodeSetName {
+    /// The feature of the same name, by which Slurm finds the nodes of the set.
+    pub fn feature(&self) -> Feature {
+        Feature(self.0.clone()) // every node set name is a feature: its punctuation is a part of the other's
+    }
+}
+
+impl Feature {
+    /// Features as Slurm and the annotation on Kubernetes nodes list them: separated by commas, blanks and empty places ignored.
+    pub fn parse_list(list: &str) -> Result<Vec<Self>, NotAName> {
+        list.split(',').map(str::trim).filter(|feature| !feature.is_empty()).map(Self::parse).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;
