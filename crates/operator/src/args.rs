@@ -1,6 +1,7 @@
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand};
+use jiff::SignedDuration;
 
 /// Runs Slurm clusters on Kubernetes.
 #[derive(Parser, Debug)]
@@ -22,8 +23,40 @@ pub struct Args {
     #[arg(long, default_value = ":8080", value_parser = optional_address)]
     pub metrics_addr: OptionalAddress,
 
+    #[command(flatten)]
+    pub webhook: WebhookArgs,
+
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+/// The admission webhook.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Admission webhook")]
+pub struct WebhookArgs {
+    /// Address for the API server's questions; 0 for none. Outside a cluster there is none either, unless --webhook-url is given
+    #[arg(long = "webhook-addr", default_value = ":9443", value_parser = optional_address)]
+    pub addr: OptionalAddress,
+
+    /// Where the API server finds this process when it runs outside the cluster, such as https://192.0.2.1:9443
+    #[arg(long = "webhook-url", value_name = "URL")]
+    pub url: Option<String>,
+
+    /// Use tls.crt and tls.key of this folder, which somebody else keeps fresh, and leave the registration's caBundle to them
+    #[arg(long = "webhook-cert-dir", value_name = "DIR")]
+    pub cert_dir: Option<PathBuf>,
+
+    /// The cert-manager Certificate, as namespace/name, whose authority cert-manager is to put into the registration
+    #[arg(long = "webhook-inject-ca-from", value_name = "CERTIFICATE", requires = "cert_dir")]
+    pub inject_ca_from: Option<String>,
+
+    /// How long the webhook's own authority lasts; the next one follows after two thirds of it
+    #[arg(long = "webhook-ca-life", default_value = "8760h", value_parser = duration, value_name = "TIME")]
+    pub ca_life: Duration,
+
+    /// How long the webhook's certificate lasts; the next one follows after two thirds of it
+    #[arg(long = "webhook-certificate-life", default_value = "720h", value_parser = duration, value_name = "TIME")]
+    pub certificate_life: Duration,
 }
 
 /// What else the binary can do.
@@ -50,6 +83,13 @@ fn optional_address(text: &str) -> Result<OptionalAddress, String> {
     if text == "0" { Ok(OptionalAddress(None)) } else { address(text).map(Some).map(OptionalAddress) }
 }
 
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: Option<SignedDuration> = text.parse().ok();
+    parsed
+        .and_then(|parsed| Duration::try_from(parsed).ok())
+        .ok_or_else(|| format!("`{text}` is no length of time: write it like `720h` or `90m`"))
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -62,6 +102,15 @@ mod tests {
         assert_eq!(args.namespaces, ["a", "b"]);
         assert_eq!(args.health_addr, "0.0.0.0:9".parse().unwrap());
         assert_eq!(args.metrics_addr, OptionalAddress(None));
+    }
+
+    #[rstest]
+    #[case("720h", Some(Duration::from_hours(720)))]
+    #[case("1h30m", Some(Duration::from_mins(90)))]
+    #[case("30", None)]
+    #[case("-1h", None)]
+    fn a_length_of_time_has_a_unit(#[case] text: &str, #[case] expected: Option<Duration>) {
+        assert_eq!(duration(text).ok(), expected);
     }
 
     #[rstest]

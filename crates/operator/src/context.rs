@@ -15,7 +15,7 @@ use slipway_api::{
 use slipway_plan::drift::{Seen, SeenChildren};
 use slipway_runtime::{apply::Writer, clock::Clock, metrics::Metrics, view::PodView};
 
-use crate::memory::Memory;
+use crate::{memory::Memory, served::Guard};
 
 /// What every pass has at hand.
 pub(crate) struct Context {
@@ -25,6 +25,7 @@ pub(crate) struct Context {
     pub(crate) stores: Stores,
     pub(crate) memory: Memory,
     pub(crate) metrics: Metrics,
+    pub(crate) guard: Guard,
     pub(crate) cluster_domain: String,
 }
 
@@ -39,9 +40,16 @@ pub(crate) struct Stores {
 }
 
 impl Context {
-    pub(crate) fn new(client: Client, clock: Arc<dyn Clock>, stores: Stores, metrics: Metrics, cluster_domain: String) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        clock: Arc<dyn Clock>,
+        stores: Stores,
+        metrics: Metrics,
+        guard: Guard,
+        cluster_domain: String,
+    ) -> Self {
         let writer = Writer::new(client.clone(), FIELD_MANAGER);
-        Self { client, writer, clock, stores, memory: Memory::default(), metrics, cluster_domain }
+        Self { client, writer, clock, stores, memory: Memory::default(), metrics, guard, cluster_domain }
     }
 
     /// What is known about these children.

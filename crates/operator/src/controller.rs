@@ -11,7 +11,12 @@ use slipway_api::{
     label::Component,
     name,
 };
-use slipway_plan::{Wait, controller as plan, gate::Answer, unmet};
+use slipway_plan::{
+    Wait, controller as plan,
+    finding::{self, Finding, Kind, refusal},
+    gate::Answer,
+    unmet,
+};
 use slipway_render::controller as render;
 use slipway_runtime::{
     failure::Failure,
@@ -23,7 +28,8 @@ use crate::{
     act::act,
     context::Context,
     error::Error,
-    observe::{observe_config_files, observe_key},
+    observe::{observe_claim, observe_config_files, observe_key},
+    obstacle::report_obstacle,
     status,
 };
 
@@ -43,17 +49,31 @@ impl Reconcile<SlurmController> for Controllers {
             return Ok(Next::OnChange); // its children go with it
         }
         let (namespace, name) = (controller.namespace().unwrap_or_default(), controller.name_any());
-        let references = observe(&controller, &namespace, &name, context).await?;
+        let (references, findings) = observe(&controller, &namespace, &name, context).await?;
+        status::note_findings(controller.as_ref(), &findings, context);
+        if report_obstacle(controller.as_ref(), Kind::Controller, &findings, context).await? {
+            return Ok(Next::After(LOOK_AGAIN));
+        }
+        let references = match refusal(&findings) {
+            Some(refusal) => Err(Wait::new(Reason::InvalidSpec, refusal.words.clone())),
+            None => references,
+        };
         let seen = context.seen(children(&namespace, &name));
 
-        let workload =
-            references.and_then(|references| render::workload(&controller, &references).map_err(|invalid| unmet::invalid(&invalid)));
+        let (services, workload) = match render::services(&controller) {
+            Ok(services) => {
+                let workload =
+                    references.and_then(|found| render::workload(&controller, &found).map_err(|invalid| unmet::invalid(&invalid)));
+                (services, workload)
+            }
+            Err(invalid) => (Vec::new(), Err(unmet::invalid(&invalid))),
+        };
         let dropped_partitions = match &workload {
             Ok(wanted) => dropped_partitions(context, &namespace, &name, wanted),
             Err(_) => Vec::new(),
         };
-        let plan = plan::controller(plan::Observed {
-            services: render::services(&controller),
+        let mut plan = plan::controller(plan::Observed {
+            services,
             workload,
             seen: &seen,
             trouble: context.stores.trouble(&namespace, Component::Controller, &name),
@@ -66,6 +86,7 @@ impl Reconcile<SlurmController> for Controllers {
             now: context.clock.now(),
         });
 
+        plan.report.findings = findings;
         act(&plan.actions, None, context).await?;
         status::report(controller.as_ref(), &plan.report, |_| {}, context).await?;
         let is_missing_something = matches!(plan.report.reason(), Reason::SecretMissing | Reason::ConfigMapMissing);
@@ -87,20 +108,43 @@ fn children(namespace: &str, name: &str) -> [ChildKey; 4] {
     ]
 }
 
-/// Everything the Controller refers to, or the first thing that is missing.
+/// Everything the Controller refers to, or the first thing that is missing; and what there is to say about it.
 async fn observe(
     controller: &SlurmController,
     namespace: &str,
     name: &str,
     context: &Context,
-) -> Result<Result<render::References, Wait>, Error> {
+) -> Result<(Result<render::References, Wait>, Vec<Finding>), Error> {
     let spec = &controller.spec;
     let slurm_key = observe_key(context, namespace, spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef").await?;
-    let jwt_key = observe_key(context, namespace, spec.jwt_key_ref.as_ref(), "spec.jwtKeyRef").await?;
+    let (jwt_key, jwt_field) = spec.jwt_key();
+    let jwt_key = observe_key(context, namespace, jwt_key, jwt_field).await?;
     let files = spec.config_file_refs.as_deref().unwrap_or_default();
     let config_files = observe_config_files(context, namespace, files, "spec.configFileRefs").await?;
+    let findings = observe_findings(controller, namespace, config_files.as_deref().unwrap_or_default(), context).await?;
     let nodesets = context.stores.nodesets_of(namespace, name).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
-    Ok((|| Ok(render::References { slurm_key_hash: slurm_key?, jwt_key_hash: jwt_key?, config_files: config_files?, nodesets }))())
+    let references =
+        (|| Ok(render::References { slurm_key_hash: slurm_key?, jwt_key_hash: jwt_key?, config_files: config_files?, nodesets }))();
+    Ok((references, findings))
+}
+
+/// What the webhook says too, from the same rules.
+async fn observe_findings(
+    controller: &SlurmController,
+    namespace: &str,
+    config_files: &[render::ConfigFiles],
+    context: &Context,
+) -> Result<Vec<Finding>, Error> {
+    let object = serde_json::to_value(controller).unwrap_or_default();
+    let mut found = finding::References {
+        config_maps: config_files.iter().map(|files| (files.name.clone(), files.files.clone())).collect(),
+        ..finding::References::default()
+    };
+    if let Some(claim) = finding::needs(Kind::Controller, &object).claim {
+        let modes = observe_claim(&context.client, namespace, &claim).await;
+        found.claims.extend(modes.map_err(Error::read(format!("claim `{namespace}/{claim}`")))?.map(|modes| (claim, modes)));
+    }
+    Ok(finding::findings(Kind::Controller, &object, &found))
 }
 
 /// Partitions in the slurm.conf that is there and not in the one that is wanted.

@@ -3,6 +3,7 @@
 //! Each kind has a file with its pass: observe, render, plan, act, report. [`scope`] says who hears of what.
 
 mod act;
+mod admission;
 mod args;
 mod context;
 mod controller;
@@ -14,11 +15,14 @@ mod manifest;
 mod memory;
 mod nodeset;
 mod observe;
+mod obstacle;
 mod restapi;
 pub mod rights;
 pub mod run;
 mod scope;
 mod secret;
+mod served;
 mod status;
+mod unserved;
 
 pub use args::{Args, Command};

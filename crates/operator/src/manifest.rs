@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::rights;
+use crate::{
+    admission::{PATHS_PORT, REGISTRATION, SERVICE},
+    rights,
+};
 
 const NAMESPACE: &str = "slipway-system";
 const NAME: &str = "slipway";
@@ -12,7 +15,7 @@ const UID: i64 = 65532;
 
 /// Every object, in the order in which they are to be created.
 pub(crate) fn objects() -> Vec<Value> {
-    vec![namespace(), service_account(), role(), binding(), deployment()]
+    vec![namespace(), service_account(), role(), binding(), home_role(), home_binding(), webhook_service(), registration(), deployment()]
 }
 
 fn namespace() -> Value {
@@ -29,7 +32,7 @@ fn service_account() -> Value {
 fn role() -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": { "name": NAME }, "rules": rights::rules(),
+        "metadata": { "name": NAME }, "rules": rights::rules(rights::RIGHTS),
     })
 }
 
@@ -39,6 +42,41 @@ fn binding() -> Value {
         "metadata": { "name": NAME },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME },
         "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
+    })
+}
+
+fn home_role() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": NAME, "namespace": NAMESPACE }, "rules": rights::rules(rights::RIGHTS_AT_HOME),
+    })
+}
+
+fn home_binding() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": { "name": NAME, "namespace": NAMESPACE },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME },
+        "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
+    })
+}
+
+fn webhook_service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": { "name": SERVICE, "namespace": NAMESPACE, "labels": { "app.kubernetes.io/name": NAME } },
+        "spec": {
+            "selector": { "app.kubernetes.io/name": NAME },
+            "ports": [{ "name": "webhook", "port": PATHS_PORT, "targetPort": "webhook", "protocol": "TCP" }],
+        },
+    })
+}
+
+/// Empty: the operator fills it in once its server answers. It is here so that it goes when the manifest is deleted.
+fn registration() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": REGISTRATION, "labels": { "app.kubernetes.io/name": NAME } },
     })
 }
 
@@ -63,7 +101,11 @@ fn deployment() -> Value {
                         "name": "operator",
                         "image": IMAGE,
                         "imagePullPolicy": "IfNotPresent",
-                        "ports": [{ "name": "health", "containerPort": 8081 }, { "name": "metrics", "containerPort": 8080 }],
+                        "ports": [
+                            { "name": "health", "containerPort": 8081 },
+                            { "name": "metrics", "containerPort": 8080 },
+                            { "name": "webhook", "containerPort": 9443 },
+                        ],
                         "startupProbe": { "httpGet": { "path": "/livez", "port": "health" }, "periodSeconds": 1, "failureThreshold": 30 },
                         "livenessProbe": { "httpGet": { "path": "/livez", "port": "health" }, "periodSeconds": 10 },
                         "readinessProbe": { "httpGet": { "path": "/readyz", "port": "health" }, "periodSeconds": 2 },

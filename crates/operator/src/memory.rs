@@ -12,7 +12,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 use slipway_api::child::ChildKey;
-use slipway_plan::drift::Accepted;
+use slipway_plan::{drift::Accepted, finding::Finding};
 
 /// After this time a write that the cache does not show counts as undone.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -27,6 +27,8 @@ pub(crate) struct Memory {
     pub(crate) children: Map<ChildKey, Accepted>,
     /// Status, by `kind/namespace/name`.
     pub(crate) statuses: Map<String, SentStatus>,
+    /// What there was to say about objects at the last look, by `kind/namespace/name`. A pass that fails later still says it.
+    pub(crate) findings: Map<String, Vec<Finding>>,
     /// Worker pods that were created, by the UID of their NodeSet and their name.
     pub(crate) created: Map<(String, String), Timestamp>,
     /// Worker pods that were deleted, by UID.

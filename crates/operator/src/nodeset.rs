@@ -10,6 +10,7 @@ use slipway_api::{
 };
 use slipway_plan::{
     Wait, controller as controller_plan,
+    finding::Kind,
     gate::Answer,
     nodeset::{self as plan, Stage, Worker},
     unmet,
@@ -26,6 +27,8 @@ use crate::{
     context::Context,
     error::Error,
     memory::{BELIEVED_FOR, is_recent},
+    observe::findings_of,
+    obstacle::report_obstacle,
     status,
 };
 
@@ -43,6 +46,11 @@ impl Reconcile<NodeSet> for NodeSets {
         if nodeset.metadata.deletion_timestamp.is_some() {
             return Ok(Next::OnChange); // its pods go with it
         }
+        let findings = findings_of(Kind::NodeSet, nodeset.as_ref());
+        status::note_findings(nodeset.as_ref(), &findings, context);
+        if report_obstacle(nodeset.as_ref(), Kind::NodeSet, &findings, context).await? {
+            return Ok(Next::OnChange);
+        }
         let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
         let controller = &nodeset.spec.controller_ref.name;
         let workers = observe_workers(&nodeset, context);
@@ -52,14 +60,19 @@ impl Reconcile<NodeSet> for NodeSets {
             ChildKey::new(ChildKind::PodDisruptionBudget, &namespace, &name::worker_budget(controller)),
         ]);
 
-        let references = references.and_then(|references| match render::pod(&nodeset, &references, 0) {
+        let replicas = usize::try_from(nodeset.spec.replicas).unwrap_or(0);
+        // The last worker has the longest name.
+        let last = u32::try_from(replicas.saturating_sub(1)).unwrap_or(u32::MAX);
+        let references = references.and_then(|references| match render::pod(&nodeset, &references, last) {
             Ok(_) => Ok(references),
             Err(invalid) => Err(unmet::invalid(&invalid)),
         });
         let siblings: Vec<_> = context.stores.nodesets_of(&namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
-        let shared = if controller.is_empty() { Vec::new() } else { render::shared(&namespace, controller, &siblings) };
-        let replicas = usize::try_from(nodeset.spec.replicas).unwrap_or(0);
-        let plan = plan::nodeset(plan::Observed {
+        let (shared, references) = match render::shared(&namespace, controller, &siblings) {
+            Ok(shared) => (shared, references),
+            Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
+        };
+        let mut plan = plan::nodeset(plan::Observed {
             nodeset: &name,
             replicas,
             shared,
@@ -76,6 +89,7 @@ impl Reconcile<NodeSet> for NodeSets {
             Err(wait) => Err(slipway_render::Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
         };
         let uid = nodeset.uid().unwrap_or_default();
+        plan.report.findings = findings;
         act(&plan.actions, Some(&Workers { namespace: &namespace, owner_uid: &uid, render: &render }), context).await?;
         status::report(nodeset.as_ref(), &plan.report, |status| count(status, &workers, nodeset.spec.replicas), context).await?;
         // A pod that was deleted before the cache ever showed it is missed only when its time is up.

@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
+use kube::{Api, Client};
+use serde::Serialize;
 use slipway_api::{LocalRef, SecretKeyRef, digest};
-use slipway_plan::{Wait, unmet};
+use slipway_plan::{
+    Wait,
+    finding::{Finding, Kind, References, findings},
+    unmet,
+};
 use slipway_render::controller::ConfigFiles;
 
 use crate::{context::Context, error::Error, secret::SecretDigest};
@@ -53,4 +58,15 @@ pub(crate) async fn observe_config_files(
         files.push(ConfigFiles { name: name.clone(), files: content.into_keys().collect(), hash });
     }
     Ok(Ok(files))
+}
+
+/// The access modes of a claim, if it exists.
+pub(crate) async fn observe_claim(client: &Client, namespace: &str, name: &str) -> Result<Option<Vec<String>>, kube::Error> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    Ok(claims.get_opt(name).await?.map(|claim| claim.spec.and_then(|spec| spec.access_modes).unwrap_or_default()))
+}
+
+/// What there is to say about an object of a kind whose findings depend on nothing else.
+pub(crate) fn findings_of(kind: Kind, object: &impl Serialize) -> Vec<Finding> {
+    findings(kind, &serde_json::to_value(object).unwrap_or_default(), &References::default())
 }

@@ -9,14 +9,20 @@ use slipway_api::{
     label::Component,
     name,
 };
-use slipway_plan::{Wait, restapi as plan, unmet};
+use slipway_plan::{Wait, finding::Kind, restapi as plan, unmet};
 use slipway_render::restapi as render;
 use slipway_runtime::{
     failure::Failure,
     queue::{Next, Reconcile},
 };
 
-use crate::{act::act, context::Context, error::Error, observe::observe_key, status};
+use crate::{
+    act::act,
+    context::Context,
+    error::Error,
+    observe::{findings_of, observe_key},
+    status,
+};
 
 /// Secrets are not watched, so they are looked at from time to time.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -37,12 +43,19 @@ impl Reconcile<RestApi> for RestApis {
         let workload = name::restapi_workload(&name);
         let seen = context.seen([ChildKind::Service, ChildKind::Deployment].map(|kind| ChildKey::new(kind, &namespace, &workload)));
 
-        let deployment =
-            references.and_then(|references| render::deployment(&restapi, &references).map_err(|invalid| unmet::invalid(&invalid)));
-        let service = render::service(&restapi);
+        let (service, deployment) = match render::service(&restapi) {
+            Ok(service) => {
+                let deployment =
+                    references.and_then(|found| render::deployment(&restapi, &found).map_err(|invalid| unmet::invalid(&invalid)));
+                (Some(service), deployment)
+            }
+            Err(invalid) => (None, Err(unmet::invalid(&invalid))),
+        };
         let trouble = context.stores.trouble(&namespace, Component::RestApi, &name);
-        let plan = plan::restapi(plan::Observed { service, deployment, seen: &seen, trouble, now: context.clock.now() });
+        let mut plan = plan::restapi(plan::Observed { service, deployment, seen: &seen, trouble, now: context.clock.now() });
 
+        plan.report.findings = findings_of(Kind::RestApi, restapi.as_ref());
+        status::note_findings(restapi.as_ref(), &plan.report.findings, context);
         act(&plan.actions, None, context).await?;
         status::report(restapi.as_ref(), &plan.report, |_| {}, context).await?;
         Ok(Next::After(plan.wake_after.map_or(LOOK_AGAIN, |wake| wake.min(LOOK_AGAIN))))

@@ -1,33 +1,101 @@
-//! What the operator may do: one table, from which its role is generated.
+//! What the operator may do: one table, from which its roles are generated.
 
 use serde_json::{Value, json};
 use slipway_api::GROUP;
+
+use crate::admission::{REGISTRATION, SECRET};
 
 /// Some verbs on some resources.
 pub struct Right {
     pub group: &'static str,
     pub resources: &'static [&'static str],
+    /// Names of the objects; all when empty.
+    pub names: &'static [&'static str],
     pub verbs: &'static [&'static str],
 }
 
-/// Every right, and no more than is used.
+/// The definitions that are compared with our own.
+const DEFINITIONS: &[&str] = &[
+    "accountings.slinky.slurm.net",
+    "controllers.slinky.slurm.net",
+    "loginsets.slinky.slurm.net",
+    "nodesets.slinky.slurm.net",
+    "restapis.slinky.slurm.net",
+    "tokens.slinky.slurm.net",
+];
+
+/// Every right in the namespaces that it looks after, and no more than is used.
 pub const RIGHTS: &[Right] = &[
-    Right { group: GROUP, resources: &["controllers", "nodesets", "restapis"], verbs: &["list", "watch"] },
-    Right { group: GROUP, resources: &["controllers/status", "nodesets/status", "restapis/status"], verbs: &["patch"] },
+    Right {
+        group: GROUP,
+        resources: &["accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens"],
+        names: &[],
+        verbs: &["list", "watch"],
+    },
+    Right {
+        group: GROUP,
+        resources: &["accountings/status", "controllers/status", "loginsets/status", "nodesets/status", "restapis/status", "tokens/status"],
+        names: &[],
+        verbs: &["patch"],
+    },
     // Where the cluster checks it, an owner reference that blocks deletion needs this right on the owner.
-    Right { group: GROUP, resources: &["controllers/finalizers", "nodesets/finalizers", "restapis/finalizers"], verbs: &["update"] },
+    Right {
+        group: GROUP,
+        resources: &["controllers/finalizers", "nodesets/finalizers", "restapis/finalizers"],
+        names: &[],
+        verbs: &["update"],
+    },
     // Children: applied, which is a patch, and a create where there is none. ConfigMaps of the user are read by name.
-    Right { group: "", resources: &["configmaps"], verbs: &["create", "get", "list", "patch", "watch"] },
-    Right { group: "", resources: &["services"], verbs: &["create", "list", "patch", "watch"] },
-    Right { group: "apps", resources: &["deployments", "statefulsets"], verbs: &["create", "list", "patch", "watch"] },
-    Right { group: "policy", resources: &["poddisruptionbudgets"], verbs: &["create", "list", "patch", "watch"] },
+    Right { group: "", resources: &["configmaps"], names: &[], verbs: &["create", "get", "list", "patch", "watch"] },
+    Right { group: "", resources: &["services"], names: &[], verbs: &["create", "list", "patch", "watch"] },
+    Right { group: "apps", resources: &["deployments", "statefulsets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
+    Right { group: "policy", resources: &["poddisruptionbudgets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
     // Workers.
-    Right { group: "", resources: &["pods"], verbs: &["create", "delete", "get", "list", "watch"] },
+    Right { group: "", resources: &["pods"], names: &[], verbs: &["create", "delete", "get", "list", "watch"] },
+    // The claim that several slurmctld share: by name.
+    Right { group: "", resources: &["persistentvolumeclaims"], names: &[], verbs: &["get"] },
     // Keys, of which only hashes are kept. By name: no list, no watch.
-    Right { group: "", resources: &["secrets"], verbs: &["get"] },
+    Right { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
+    // Whether the API server keeps every field of ours.
+    Right { group: "apiextensions.k8s.io", resources: &["customresourcedefinitions"], names: DEFINITIONS, verbs: &["list", "watch"] },
+    // The webhook's registration: applied, which is a patch, and a create where there is none.
+    Right {
+        group: "admissionregistration.k8s.io",
+        resources: &["validatingwebhookconfigurations"],
+        names: &[REGISTRATION],
+        verbs: &["create", "get", "list", "patch", "watch"],
+    },
+];
+
+/// Every right in the operator's own namespace alone.
+pub const RIGHTS_AT_HOME: &[Right] = &[
+    // The webhook's certificates, shared by all replicas.
+    Right { group: "", resources: &["secrets"], names: &[SECRET], verbs: &["create", "get", "list", "patch", "watch"] },
 ];
 
 /// The rules of a role.
-pub fn rules() -> Value {
-    RIGHTS.iter().map(|Right { group, resources, verbs }| json!({ "apiGroups": [group], "resources": resources, "verbs": verbs })).collect()
+pub fn rules(rights: &[Right]) -> Value {
+    let rule = |Right { group, resources, names, verbs }: &Right| {
+        let mut rule = json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
+        if !names.is_empty() {
+            rule["resourceNames"] = json!(names);
+        }
+        rule
+    };
+    rights.iter().map(rule).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use slipway_api::crd;
+
+    use super::*;
+
+    #[test]
+    fn every_definition_of_ours_may_be_read() {
+        let mut names: Vec<_> =
+            crd::definitions().iter().map(|crd| crd["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect();
+        names.sort();
+        assert_eq!(names, DEFINITIONS);
+    }
 }

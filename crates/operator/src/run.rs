@@ -1,5 +1,7 @@
 //! Puts the parts together and runs them until told to stop.
 
+use std::path::Path;
+
 use slipway_runtime::{
     client::connect,
     health::{self, Health},
@@ -9,7 +11,15 @@ use slipway_runtime::{
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Args, scope::Scope};
+use crate::{
+    Args,
+    admission::Webhook,
+    scope::Scope,
+    served::{Guard, Watches},
+};
+
+/// Kubernetes puts this file into pods.
+const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Runs the operator. Ends without an error only when a signal asks for it.
 pub async fn run(args: Args) -> anyhow::Result<()> {
@@ -29,11 +39,21 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         tasks.spawn("metrics server", async move { log(health::serve_metrics(listener, registry, until).await) });
     }
 
-    let namespaces = if args.namespaces.is_empty() { vec![None] } else { args.namespaces.into_iter().map(Some).collect() };
-    for namespace in namespaces {
-        let (client, health, metrics, stop) = (client.clone(), health.clone(), metrics.clone(), stop.clone());
-        Scope { namespace, client, health, metrics, stop }.start(&mut tasks);
+    let is_in_cluster = args.kubeconfig.is_none() && Path::new(POD_NAMESPACE).exists();
+    if let Some(address) = args.webhook.addr.0.filter(|_| is_in_cluster || args.webhook.url.is_some()) {
+        let (client, namespace) = (connect(args.kubeconfig.as_deref()).await?, client.default_namespace().to_owned());
+        let webhook = Webhook { client, namespace, namespaces: args.namespaces.clone(), metrics: metrics.clone(), stop: stop.clone() };
+        webhook.start(address, &args.webhook, &mut tasks).await?;
     }
+
+    let namespaces = if args.namespaces.is_empty() { vec![None] } else { args.namespaces.into_iter().map(Some).collect() };
+    let guard = Guard::new(metrics.clone());
+    let mut definitions = Watches::new(&guard, &health, &metrics);
+    for namespace in namespaces {
+        let (client, health, metrics, guard, stop) = (client.clone(), health.clone(), metrics.clone(), guard.clone(), stop.clone());
+        Scope { namespace, client, health, metrics, guard, stop }.start(&mut definitions, &mut tasks);
+    }
+    definitions.start(&client, &stop, &mut tasks);
 
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tasks.spawn("signals", async move {

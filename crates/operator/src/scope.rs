@@ -17,10 +17,11 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use slipway_api::{
-    API_VERSION, NodeSet, RestApi, SlurmController,
+    API_VERSION, Accounting, LoginSet, NodeSet, RestApi, SlurmController, Token,
     child::ChildKind,
     label::{self, Component},
 };
+use slipway_plan::finding::Kind;
 use slipway_runtime::{
     clock::SystemClock,
     health::Health,
@@ -36,8 +37,12 @@ use crate::{
     context::{Context, Stores, resource},
     controller::Controllers,
     domain,
+    error::Error,
     nodeset::NodeSets,
     restapi::RestApis,
+    served::{Guard, Guarded, Watches},
+    status::Reported,
+    unserved::Unserved,
 };
 
 /// The whole cluster, or one namespace.
@@ -46,12 +51,13 @@ pub(crate) struct Scope {
     pub(crate) client: Client,
     pub(crate) health: Health,
     pub(crate) metrics: Metrics,
+    pub(crate) guard: Guard,
     pub(crate) stop: CancellationToken,
 }
 
 impl Scope {
-    /// Starts everything that looks after this scope.
-    pub(crate) fn start(self, tasks: &mut Tasks) {
+    /// Starts everything that looks after this scope. `definitions` are those of the kinds that it looks after.
+    pub(crate) fn start(self, definitions: &mut Watches, tasks: &mut Tasks) {
         let mut controllers: Hub<SlurmController> = self.hub(());
         let mut restapis: Hub<RestApi> = self.hub(());
         let mut nodesets: Hub<NodeSet> = self.hub(());
@@ -68,6 +74,7 @@ impl Scope {
 
         let mut caches = vec![controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled()];
         caches.extend(children.values().map(Hub::filled));
+        caches.extend(definitions.filled());
 
         let mut for_controllers = vec![controllers.route(itself), nodesets.route(its_controller)];
         let mut for_restapis = vec![restapis.route(itself), controllers.route(restapis_of_it(&stores))];
@@ -91,6 +98,10 @@ impl Scope {
             }
         }
 
+        for_controllers.extend(definitions.route(&stores.controllers));
+        for_restapis.extend(definitions.route(&stores.restapis));
+        for_nodesets.extend(definitions.route(&stores.nodesets));
+
         let everything = watcher::Config::default();
         let ours = watcher::Config::default().labels(&label::ours());
         self.follow(controllers, self.api(), everything.clone(), tasks);
@@ -102,10 +113,32 @@ impl Scope {
         }
 
         let clock = Arc::new(SystemClock);
-        let context = Arc::new(Context::new(self.client.clone(), clock, stores.clone(), self.metrics.clone(), domain::of_this_pod()));
-        self.work("controller", Controllers(context.clone()), stores.controllers, for_controllers, caches.clone(), tasks);
-        self.work("restapi", RestApis(context.clone()), stores.restapis, for_restapis, caches.clone(), tasks);
-        self.work("nodeset", NodeSets(context), stores.nodesets, for_nodesets, caches, tasks);
+        let (client, metrics, guard) = (self.client.clone(), self.metrics.clone(), self.guard.clone());
+        let context = Arc::new(Context::new(client, clock, stores.clone(), metrics, guard, domain::of_this_pod()));
+        let (controllers, restapis, nodesets) = (Controllers(context.clone()), RestApis(context.clone()), NodeSets(context.clone()));
+        self.work("controller", controllers, &context, stores.controllers, for_controllers, caches.clone(), tasks);
+        self.work("restapi", restapis, &context, stores.restapis, for_restapis, caches.clone(), tasks);
+        self.work("nodeset", nodesets, &context, stores.nodesets, for_nodesets, caches, tasks);
+        self.tell_unserved::<Accounting>(Kind::Accounting, &context, definitions, tasks);
+        self.tell_unserved::<LoginSet>(Kind::LoginSet, &context, definitions, tasks);
+        self.tell_unserved::<Token>(Kind::Token, &context, definitions, tasks);
+    }
+
+    /// Watches a kind that is stored and not served, to say so on its objects. Nothing else needs to be known for that.
+    fn tell_unserved<K>(&self, kind: Kind, context: &Arc<Context>, definitions: &mut Watches, tasks: &mut Tasks)
+    where
+        K: Reported + Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        K::Status: Send + Sync,
+    {
+        let mut objects: Hub<K> = self.hub(());
+        let store = objects.store();
+        let mut caches = definitions.filled();
+        caches.push(objects.filled());
+        let mut queues = vec![objects.route(itself)];
+        queues.extend(definitions.route(&store));
+        self.follow(objects, self.api(), watcher::Config::default(), tasks);
+        let passes = Unserved { kind, context: context.clone() };
+        self.work(kind.singular(), passes, context, store, queues, caches, tasks);
     }
 
     fn hub<K>(&self, dyntype: K::DynamicType) -> Hub<K>
@@ -148,18 +181,22 @@ impl Scope {
     }
 
     /// Runs passes over one kind, once all caches are filled: a pass over a half-filled one would see half a world.
+    #[allow(clippy::too_many_arguments)] // each is one part of one sentence
     fn work<K, R>(
         &self,
         name: &'static str,
-        reconciler: R,
+        passes: R,
+        context: &Arc<Context>,
         roots: Store<K>,
         queues: Vec<UnboundedReceiver<ObjectRef<K>>>,
         caches: Vec<Filled>,
         tasks: &mut Tasks,
     ) where
-        K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
-        R: Reconcile<K>,
+        K: Reported + Clone + Debug + Send + Sync + 'static,
+        K::Status: Send + Sync,
+        R: Reconcile<K, Error = Error>,
     {
+        let reconciler = Guarded { passes, context: context.clone() };
         let (metrics, stop) = (self.metrics.clone(), self.stop.clone());
         tasks.spawn(format!("{name} passes"), async move {
             let filled = join_all(caches.into_iter().map(Filled::wait));

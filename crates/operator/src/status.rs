@@ -5,11 +5,16 @@ use kube::{Resource, ResourceExt, core::ApiResource};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use slipway_api::{
-    API_VERSION, ControllerStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus, SlurmController,
-    condition::{self, Reason},
+    API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
+    SlurmController, Token, TokenStatus,
+    condition::{OURS, READY, Reason, SPEC_ACCEPTED, Saying},
     label::Component,
 };
-use slipway_plan::{Report, drift::covers};
+use slipway_plan::{
+    Report,
+    drift::covers,
+    finding::{Finding, refusal},
+};
 use slipway_render::nodeset::template_hash;
 use slipway_runtime::{
     failure::{Classify, Failure, chain},
@@ -33,46 +38,45 @@ pub(crate) trait Reported: Resource<DynamicType = ()> + Serialize {
     fn complete(&self, _status: &mut Self::Status) {}
 }
 
-impl Reported for SlurmController {
-    type Status = ControllerStatus;
-    const KIND: &'static str = "Controller";
+macro_rules! reported {
+    ($type:ty, $status:ty, $kind:literal $(, $complete:item)?) => {
+        impl Reported for $type {
+            type Status = $status;
+            const KIND: &'static str = $kind;
 
-    fn status(&self) -> Option<&ControllerStatus> {
-        self.status.as_ref()
-    }
-    fn conditions(status: &mut ControllerStatus) -> &mut Vec<Condition> {
-        &mut status.conditions
-    }
+            fn status(&self) -> Option<&$status> {
+                self.status.as_ref()
+            }
+            fn conditions(status: &mut $status) -> &mut Vec<Condition> {
+                &mut status.conditions
+            }
+            $($complete)?
+        }
+    };
 }
 
-impl Reported for RestApi {
-    type Status = RestApiStatus;
-    const KIND: &'static str = "RestApi";
-
-    fn status(&self) -> Option<&RestApiStatus> {
-        self.status.as_ref()
+reported!(Accounting, AccountingStatus, "Accounting");
+reported!(SlurmController, ControllerStatus, "Controller");
+reported!(
+    LoginSet,
+    LoginSetStatus,
+    "LoginSet",
+    fn complete(&self, status: &mut LoginSetStatus) {
+        status.selector = Component::Login.selector_text(&self.name_any());
     }
-    fn conditions(status: &mut RestApiStatus) -> &mut Vec<Condition> {
-        &mut status.conditions
-    }
-}
-
-impl Reported for NodeSet {
-    type Status = NodeSetStatus;
-    const KIND: &'static str = "NodeSet";
-
-    fn status(&self) -> Option<&NodeSetStatus> {
-        self.status.as_ref()
-    }
-    fn conditions(status: &mut NodeSetStatus) -> &mut Vec<Condition> {
-        &mut status.conditions
-    }
+);
+reported!(
+    NodeSet,
+    NodeSetStatus,
+    "NodeSet",
     fn complete(&self, status: &mut NodeSetStatus) {
         status.node_set_hash = template_hash(self);
         status.selector = Component::Worker.selector_text(&self.name_any());
         status.observed_generation = self.metadata.generation;
     }
-}
+);
+reported!(RestApi, RestApiStatus, "RestApi");
+reported!(Token, TokenStatus, "Token");
 
 /// Writes what the plan reports; `fill` sets the fields that only this kind has.
 pub(crate) async fn report<K: Reported>(
@@ -81,27 +85,59 @@ pub(crate) async fn report<K: Reported>(
     fill: impl FnOnce(&mut K::Status),
     context: &Context,
 ) -> Result<(), Error> {
-    let ready = Readiness { is_ready: report.is_ready(), reason: report.reason(), message: report.message() };
-    write(object, ready, fill, context).await
+    let ready = Saying { type_: READY, is_true: report.is_ready(), reason: report.reason(), message: report.message() };
+    let sayings = std::iter::once(ready).chain(accepted(&report.findings)).chain(context.guard.saying(K::KIND)).collect();
+    write(object, sayings, &[], fill, context).await
+}
+
+/// Keeps what there is to say about an object, for a pass that fails before it can report.
+pub(crate) fn note_findings<K: Reported>(object: &K, findings: &[Finding], context: &Context) {
+    context.memory.findings.insert(key_of(object), findings.to_vec());
 }
 
 /// Writes that the last pass failed. What else the status says stays as it was.
 pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure: &Failure<E>, context: &Context) {
-    let ready = Readiness { is_ready: false, reason: Reason::ReconcileFailed, message: chain(failure) };
-    if let Err(error) = write(object, ready, |_| {}, context).await {
+    let ready = Saying { type_: READY, is_true: false, reason: Reason::ReconcileFailed, message: chain(failure) };
+    let noted = context.memory.findings.get(&key_of(object));
+    let kept: &[&str] = if noted.is_some() { &[] } else { &[SPEC_ACCEPTED] };
+    let findings = accepted(&noted.unwrap_or_default());
+    let sayings = std::iter::once(ready).chain(findings).chain(context.guard.saying(K::KIND)).collect();
+    if let Err(error) = write(object, sayings, kept, |_| {}, context).await {
         tracing::warn!(error = chain(&error), "the failure could not be shown on the resource");
     }
 }
 
-struct Readiness {
-    is_ready: bool,
-    reason: Reason,
-    message: String,
+fn key_of<K: Reported>(object: &K) -> String {
+    format!("{}/{}/{}", K::KIND, object.namespace().unwrap_or_default(), object.name_any())
 }
 
-async fn write<K: Reported>(object: &K, ready: Readiness, fill: impl FnOnce(&mut K::Status), context: &Context) -> Result<(), Error> {
+/// What the webhook would have said, for those whom it did not reach. Nothing where there is nothing to say.
+fn accepted(findings: &[Finding]) -> Option<Saying> {
+    let all: Vec<_> = findings.iter().map(|finding| finding.words.as_str()).collect();
+    let is_true = refusal(findings).is_none();
+    let reason = if is_true { Reason::Warnings } else { Reason::InvalidSpec };
+    (!findings.is_empty()).then(|| Saying { type_: SPEC_ACCEPTED, is_true, reason, message: shortened(&all.join("; ")) })
+}
+
+/// The schema allows 32768 characters; nobody reads that many.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 2000;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Writes `sayings` as conditions, and of those that are there the ones in `kept`; other conditions of ours go away.
+async fn write<K: Reported>(
+    object: &K,
+    sayings: Vec<Saying>,
+    kept: &[&str],
+    fill: impl FnOnce(&mut K::Status),
+    context: &Context,
+) -> Result<(), Error> {
     let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    let key = format!("{}/{namespace}/{name}", K::KIND);
+    let key = key_of(object);
     let now = context.clock.now();
 
     // The status that the server has: what we sent last, as long as the cache is behind.
@@ -115,14 +151,20 @@ async fn write<K: Reported>(object: &K, ready: Readiness, fill: impl FnOnce(&mut
     let mut status = known.clone();
     object.complete(&mut status);
     fill(&mut status);
-    let Readiness { is_ready, reason, message } = ready;
-    let conditions = K::conditions(&mut status);
-    let condition = condition::ready(is_ready, reason, message, object.meta().generation, conditions, Time(now));
+    let before = std::mem::take(K::conditions(&mut status));
+    let generation = object.meta().generation;
     // Ours only: conditions of others are theirs to keep.
-    *conditions = vec![condition];
+    let conditions = before.iter().filter(|condition| kept.contains(&condition.type_.as_str())).cloned();
+    let said = sayings.into_iter().map(|saying| saying.condition(generation, &before, Time(now)));
+    *K::conditions(&mut status) = said.chain(conditions).collect();
 
-    let (known, status) = (to_value(&known), to_value(&status));
-    if has_condition(&known, &status) && covers(&without_conditions(&known), &without_conditions(&status)) {
+    let (mut known, mut status) = (to_value(&known), to_value(&status));
+    // What the server does not keep would make the write fail, and differ for ever.
+    if !context.guard.prune_status(K::KIND, &mut status) || status.as_object().is_none_or(serde_json::Map::is_empty) {
+        return Ok(());
+    }
+    context.guard.prune_status(K::KIND, &mut known);
+    if has_our_conditions(&known, &status) && covers(&without_conditions(&known), &without_conditions(&status)) {
         return Ok(());
     }
     let body = json!({
@@ -134,15 +176,20 @@ async fn write<K: Reported>(object: &K, ready: Readiness, fill: impl FnOnce(&mut
     let what = format!("write the status of {} `{namespace}/{name}`", K::KIND);
     context.writer.apply_status(&resource, &namespace, &name, &body).await.map_err(Error::write(what))?;
     context.metrics.writes.get_or_create(&Write { verb: "status", kind: K::KIND }).inc();
-    tracing::info!(object = %key, ready = is_ready, message = %body["status"]["conditions"][0]["message"].as_str().unwrap_or_default(), "reported");
+    let ready = &body["status"]["conditions"][0];
+    tracing::info!(object = %key, ready = %ready["status"].as_str().unwrap_or_default(), message = %ready["message"].as_str().unwrap_or_default(), "reported");
     context.memory.statuses.insert(key, SentStatus { before: object.resource_version(), status, at: now });
     Ok(())
 }
 
-/// Whether the one condition of `status` is among those of `known`.
-fn has_condition(known: &Value, status: &Value) -> bool {
-    let ours = &status["conditions"][0];
-    known["conditions"].as_array().is_some_and(|conditions| conditions.iter().any(|condition| covers(condition, ours)))
+/// Whether the conditions of ours in `known` are those of `status`.
+fn has_our_conditions(known: &Value, status: &Value) -> bool {
+    let ours = |status: &Value| -> Vec<Value> {
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        conditions.filter(|condition| OURS.iter().any(|type_| condition["type"] == *type_)).cloned().collect()
+    };
+    let (known, wanted) = (ours(known), ours(status));
+    known.len() == wanted.len() && wanted.iter().all(|condition| known.iter().any(|found| covers(found, condition)))
 }
 
 fn without_conditions(status: &Value) -> Value {
@@ -155,4 +202,27 @@ fn without_conditions(status: &Value) -> Value {
 
 fn to_value(status: &impl Serialize) -> Value {
     serde_json::to_value(status).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::same(json!([{"type": "Ready", "status": "True"}]), json!([{"type": "Ready", "status": "True"}]), true)]
+    #[case::one_of_others(json!([{"type": "Theirs"}, {"type": "Ready", "status": "True"}]), json!([{"type": "Ready", "status": "True"}]), true)]
+    #[case::changed(json!([{"type": "Ready", "status": "False"}]), json!([{"type": "Ready", "status": "True"}]), false)]
+    #[case::one_more(json!([{"type": "Ready", "status": "True"}]), json!([{"type": "Ready", "status": "True"}, {"type": "SpecAccepted", "status": "True"}]), false)]
+    #[case::one_has_to_go(json!([{"type": "Ready", "status": "True"}, {"type": "SpecAccepted"}]), json!([{"type": "Ready", "status": "True"}]), false)]
+    fn only_a_difference_in_our_own_conditions_is_written(#[case] known: Value, #[case] wanted: Value, #[case] expected: bool) {
+        assert_eq!(has_our_conditions(&json!({ "conditions": known }), &json!({ "conditions": wanted })), expected);
+    }
+
+    #[test]
+    fn a_long_story_is_cut_between_two_letters() {
+        assert_eq!(shortened("ä"), "ä");
+        assert!(shortened(&"ä".repeat(3000)).ends_with("ä ..."));
+    }
 }

@@ -5,10 +5,12 @@
 mod action;
 pub mod controller;
 pub mod drift;
+pub mod finding;
 pub mod gate;
 pub mod nodeset;
 mod report;
 pub mod restapi;
+pub mod shape;
 pub mod unmet;
 mod workload;
 

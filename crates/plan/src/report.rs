@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use slipway_api::condition::Reason;
 
-use crate::Action;
+use crate::{Action, finding::Finding};
 
 /// What to do now, and what to say about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Report {
     pub waits: Vec<Wait>,
     /// What there is to say when nothing is waited for.
     pub summary: String,
+    /// What else the user should know about the object as it was written.
+    pub findings: Vec<Finding>,
 }
 
 /// Something that has to come first.

@@ -14,7 +14,8 @@ use crate::{
 
 /// What is wanted and what was observed.
 pub struct Observed<'a> {
-    pub service: Child,
+    /// Absent where it could not have its name; then the Deployment waits for the same.
+    pub service: Option<Child>,
     /// The Deployment, or what it waits for.
     pub deployment: Result<Child, Wait>,
     pub seen: &'a SeenChildren,
@@ -27,7 +28,7 @@ pub struct Observed<'a> {
 pub fn restapi(observed: Observed<'_>) -> Plan {
     let Observed { service, deployment, seen, trouble, now } = observed;
     let mut plan = Plan::default();
-    drift::plan_children(vec![service], seen, now, &mut plan);
+    drift::plan_children(Vec::from_iter(service), seen, now, &mut plan);
     match deployment {
         Ok(child) => drift::plan_children(vec![child], seen, now, &mut plan),
         Err(wait) => plan.report.waits.push(wait),
@@ -70,7 +71,7 @@ mod tests {
     }
 
     fn plan(seen: &SeenChildren, deployment: Result<Child, Wait>) -> Plan {
-        restapi(Observed { service: child(ChildKind::Service), deployment, seen, trouble: None, now: Timestamp::UNIX_EPOCH })
+        restapi(Observed { service: Some(child(ChildKind::Service)), deployment, seen, trouble: None, now: Timestamp::UNIX_EPOCH })
     }
 
     #[test]

@@ -12,4 +12,5 @@ pub mod hub;
 pub mod metrics;
 pub mod queue;
 pub mod tasks;
+pub mod tls;
 pub mod view;

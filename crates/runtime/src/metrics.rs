@@ -33,6 +33,14 @@ pub struct Of {
     pub controller: &'static str,
 }
 
+/// Labels of an answer to the API server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Review {
+    pub kind: &'static str,
+    /// `allowed`, `warned`, `refused` or `unjudged`.
+    pub answer: &'static str,
+}
+
 /// All counters; cheap to clone, all clones count together.
 #[derive(Clone)]
 pub struct Metrics {
@@ -43,6 +51,9 @@ pub struct Metrics {
     pub hub_errors: Family<Watch, Counter>,
     pub hub_relists: Family<Watch, Counter>,
     pub hub_objects: Family<Watch, Gauge>,
+    pub admission_reviews: Family<Review, Counter>,
+    pub webhook_certificate_ends: Gauge,
+    pub schema_differs: Family<Watch, Gauge>,
 }
 
 impl Metrics {
@@ -56,6 +67,9 @@ impl Metrics {
             hub_errors: Family::default(),
             hub_relists: Family::default(),
             hub_objects: Family::default(),
+            admission_reviews: Family::default(),
+            webhook_certificate_ends: Gauge::default(),
+            schema_differs: Family::default(),
         };
         let mut registry = Registry::with_prefix("slipway");
         registry.register("reconcile", "Passes over a resource, by result", metrics.passes.clone());
@@ -65,6 +79,11 @@ impl Metrics {
         registry.register("hub_errors", "Errors of watches", metrics.hub_errors.clone());
         registry.register("hub_relists", "Complete lists received by watches", metrics.hub_relists.clone());
         registry.register("hub_objects", "Objects in the caches of watches", metrics.hub_objects.clone());
+        registry.register("admission_reviews", "Questions of the API server about objects, by answer", metrics.admission_reviews.clone());
+        let ends = "When the webhook's certificate ends, in seconds since 1970; 0 while there is none";
+        registry.register("webhook_certificate_not_after_seconds", ends, metrics.webhook_certificate_ends.clone());
+        let differs = "1 while the served CustomResourceDefinition of a kind is older than this operator or foreign";
+        registry.register("schema_differs", differs, metrics.schema_differs.clone());
         (metrics, registry)
     }
 }

@@ -1,0 +1,247 @@
+//! The CustomResourceDefinitions that the API server serves, next to those that this operator was built with.
+//!
+//! A definition that lacks a field drops it from every object, silently. Where fields of the spec are missing, what is stored is not what users
+//! asked for, and acting on it could end jobs that nobody meant to end: passes over that kind pause until the definition is right. Where only
+//! fields of the status are missing, those are left out of what is written, and all else goes on.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::{StreamExt, channel::mpsc::UnboundedReceiver};
+use k8s_openapi::{
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{
+    Api, Client, Resource,
+    runtime::{
+        WatchStreamExt,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use slipway_api::{
+    GROUP,
+    condition::{Reason, SCHEMA_CURRENT, Saying},
+    crd,
+};
+use slipway_plan::{
+    Report, Wait,
+    shape::{Difference, Shape},
+};
+use slipway_runtime::{
+    failure::Failure,
+    health::Health,
+    hub::{Filled, Hub},
+    metrics::{Metrics, Watch},
+    queue::{Next, Reconcile},
+    tasks::Tasks,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    context::Context,
+    error::Error,
+    status::{self, Reported},
+};
+
+/// A CustomResourceDefinition, reduced to its shape while it is read: as a tree it would cost megabytes.
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = CustomResourceDefinition)]
+pub(crate) struct Definition {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default, rename = "spec", deserialize_with = "reduce")]
+    shape: Shape,
+}
+
+fn reduce<'de, D: Deserializer<'de>>(input: D) -> Result<Shape, D::Error> {
+    Ok(Shape::of(&Value::deserialize(input)?))
+}
+
+/// Knows how the served definitions differ from ours.
+#[derive(Clone)]
+pub(crate) struct Guard(Arc<Judgements>);
+
+struct Judgements {
+    /// Ours, by plural.
+    own: BTreeMap<String, Shape>,
+    /// What is served, by kind.
+    served: Mutex<BTreeMap<String, Served>>,
+    metrics: Metrics,
+}
+
+#[derive(Clone)]
+struct Served {
+    difference: Difference,
+    /// What of our status the server keeps; nothing where it has no place for it.
+    keeps: Option<Shape>,
+}
+
+impl Guard {
+    pub(crate) fn new(metrics: Metrics) -> Self {
+        let plural = |definition: &Value| definition["spec"]["names"]["plural"].as_str().unwrap_or_default().to_owned();
+        let own = crd::definitions().iter().map(|definition| (plural(definition), Shape::of(&definition["spec"]))).collect();
+        Self(Arc::new(Judgements { own, served: Mutex::default(), metrics }))
+    }
+
+    /// What passes over `kind` have to wait for, if anything.
+    pub(crate) fn pause(&self, kind: &str) -> Option<Wait> {
+        match self.served(kind) {
+            None => Some(Wait::new(Reason::SchemaForeign, format!("the CustomResourceDefinition of {kind} is gone: install it"))),
+            Some(Served { difference, .. }) if difference.forbids_writes() => {
+                Some(Wait::new(reason(&difference), self.words(kind, &difference)))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// What the resources of `kind` say about their definition; nothing when all is well.
+    pub(crate) fn saying(&self, kind: &str) -> Option<Saying> {
+        let Served { difference, .. } = self.served(kind).filter(|served| served.difference != Difference::None)?;
+        Some(Saying { type_: SCHEMA_CURRENT, is_true: false, reason: reason(&difference), message: self.words(kind, &difference) })
+    }
+
+    /// Takes out of `status` what the server would not keep; answers whether there is a status that can be written at all.
+    pub(crate) fn prune_status(&self, kind: &str, status: &mut Value) -> bool {
+        match self.served(kind) {
+            Some(Served { difference: Difference::None, .. }) => true,
+            Some(Served { keeps: Some(keeps), .. }) => {
+                keeps.prune_status(status);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes note of what is served now: a definition, or none.
+    fn take(&self, plural: &str, definition: Option<&Shape>) {
+        let Some(own) = self.0.own.get(plural) else { return };
+        let kind = own.kind();
+        let now = definition.map(|served| Served { difference: own.compare(served), keeps: own.shared_with(served) });
+        let before = {
+            let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
+            match now.clone() {
+                Some(now) => served.insert(kind.to_owned(), now),
+                None => served.remove(kind),
+            }
+        };
+        let difference = now.as_ref().map(|now| &now.difference);
+        self.0.metrics.schema_differs.get_or_create(&Watch { kind: kind.to_owned() }).set(i64::from(difference != Some(&Difference::None)));
+        if before.as_ref().map(|before| &before.difference) == difference {
+            return;
+        }
+        match difference {
+            None => tracing::error!(kind, "its CustomResourceDefinition was deleted, and all objects of this kind with it"),
+            Some(Difference::None) if before.is_some() => tracing::info!(kind, "its CustomResourceDefinition is right again"),
+            Some(Difference::None) => {}
+            Some(difference) => tracing::error!(kind, "{}", self.words(kind, difference)),
+        }
+    }
+
+    fn served(&self, kind: &str) -> Option<Served> {
+        self.0.served.lock().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+
+    fn words(&self, kind: &str, difference: &Difference) -> String {
+        let plural = self.0.own.iter().find(|(_, shape)| shape.kind() == kind).map(|(plural, _)| plural.as_str()).unwrap_or_default();
+        let effect = match difference {
+            Difference::None => "",
+            Difference::StatusLacks(_) => "; until then these fields stay empty",
+            Difference::SpecLacks(_) | Difference::Foreign(_) => "; until then nothing is changed for objects of this kind",
+        };
+        format!(
+            "CustomResourceDefinition `{plural}.{GROUP}` {difference}: apply the ones of this release \
+             (chart slurm-operator-crds, before the operator itself){effect}"
+        )
+    }
+}
+
+fn reason(difference: &Difference) -> Reason {
+    match difference {
+        Difference::Foreign(_) => Reason::SchemaForeign,
+        _ => Reason::SchemaOlder,
+    }
+}
+
+/// The watches over the definitions, one for each name: the others in a cluster can be many and heavy, and need not be readable for us.
+pub(crate) struct Watches {
+    hubs: BTreeMap<String, Hub<Definition>>,
+}
+
+impl Watches {
+    pub(crate) fn new(guard: &Guard, health: &Health, metrics: &Metrics) -> Self {
+        let hubs = guard.0.own.keys().map(|plural| {
+            let name = format!("{plural}.{GROUP}");
+            let mut hub: Hub<Definition> = Hub::new((), health.gate(&format!("definition of {name}")), metrics.clone());
+            let (guard, served, plural) = (guard.clone(), hub.store(), plural.clone());
+            // The first route, so that whoever hears of the change finds it judged. It names nobody.
+            drop(hub.route(move |definition: &Definition| -> Vec<ObjectRef<Definition>> {
+                let now = served.get(&ObjectRef::from_obj(definition));
+                guard.take(&plural, now.as_ref().map(|definition| &definition.shape));
+                Vec::new()
+            }));
+            (name, hub)
+        });
+        Self { hubs: hubs.collect() }
+    }
+
+    /// Tells when all definitions were looked at.
+    pub(crate) fn filled(&self) -> Vec<Filled> {
+        self.hubs.values().map(Hub::filled).collect()
+    }
+
+    /// Names every `K` in `objects` whenever the definition of `K` changed.
+    pub(crate) fn route<K>(&mut self, objects: &Store<K>) -> Option<UnboundedReceiver<ObjectRef<K>>>
+    where
+        K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
+    {
+        let objects = objects.clone();
+        let hub = self.hubs.get_mut(&format!("{}.{GROUP}", K::plural(&())))?;
+        Some(hub.route(move |_: &Definition| objects.state().iter().map(|object| ObjectRef::from_obj(object.as_ref())).collect()))
+    }
+
+    /// Starts the watches.
+    pub(crate) fn start(self, client: &Client, stop: &CancellationToken, tasks: &mut Tasks) {
+        for (name, hub) in self.hubs {
+            let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+            let events = watcher(Api::<Definition>::all(client.clone()), config)
+                .modify(|definition| definition.metadata.managed_fields = None)
+                .take_until(stop.clone().cancelled_owned());
+            tasks.spawn(format!("watch of definition {name}"), hub.run(events));
+        }
+    }
+}
+
+/// Passes that pause while the definition of their kind is not ours.
+pub(crate) struct Guarded<R> {
+    pub(crate) passes: R,
+    pub(crate) context: Arc<Context>,
+}
+
+impl<K, R> Reconcile<K> for Guarded<R>
+where
+    K: Reported + Send + Sync + 'static,
+    K::Status: Send + Sync,
+    R: Reconcile<K, Error = Error>,
+{
+    type Error = Error;
+
+    async fn pass(&self, object: Arc<K>) -> Result<Next, Error> {
+        let Some(wait) = self.context.guard.pause(K::KIND) else { return self.passes.pass(object).await };
+        if object.meta().deletion_timestamp.is_none() {
+            let report = Report { waits: vec![wait], ..Report::default() };
+            status::report(object.as_ref(), &report, |_| {}, &self.context).await?;
+        }
+        Ok(Next::OnChange)
+    }
+
+    async fn report_failure(&self, object: Arc<K>, failure: &Failure<Error>) {
+        self.passes.report_failure(object, failure).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

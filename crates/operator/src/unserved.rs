@@ -1,0 +1,44 @@
+//! The pass over kinds that are stored and not served yet: it tells so, and touches nothing else.
+
+use std::sync::Arc;
+
+use slipway_plan::finding::Kind;
+use slipway_runtime::{
+    failure::Failure,
+    queue::{Next, Reconcile},
+};
+
+use crate::{
+    context::Context,
+    error::Error,
+    observe::findings_of,
+    obstacle::report_obstacle,
+    status::{self, Reported},
+};
+
+/// Says on objects of `kind` that nothing is done about them.
+pub(crate) struct Unserved {
+    pub(crate) kind: Kind,
+    pub(crate) context: Arc<Context>,
+}
+
+impl<K> Reconcile<K> for Unserved
+where
+    K: Reported + Send + Sync + 'static,
+    K::Status: Send + Sync,
+{
+    type Error = Error;
+
+    async fn pass(&self, object: Arc<K>) -> Result<Next, Error> {
+        if object.meta().deletion_timestamp.is_none() {
+            let findings = findings_of(self.kind, object.as_ref());
+            status::note_findings(object.as_ref(), &findings, &self.context);
+            report_obstacle(object.as_ref(), self.kind, &findings, &self.context).await?;
+        }
+        Ok(Next::OnChange)
+    }
+
+    async fn report_failure(&self, object: Arc<K>, failure: &Failure<Error>) {
+        status::report_failure(object.as_ref(), failure, &self.context).await;
+    }
+}
