@@ -11,7 +11,7 @@ NEXTEST_VERSION := 0.9.143
 DENY_VERSION := 0.20.2
 NEXTEST := $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION)/bin/cargo-nextest
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
-SCRIPTS := $(shell grep -rlE "^(\#!/bin/(ba)?sh|\# shellcheck shell)" images crates)
+SCRIPTS := $(shell grep -rlE "^(\#!/bin/(ba)?sh|\# shellcheck shell)" images crates tests)
 NAME ?= demo
 NODES ?= 2
 

@@ -1,6 +1,7 @@
 //! A cluster to work on: a bed of ours, or any other by its kubeconfig.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kube::Client;
 use slipway_bed::bed::Bed;
@@ -31,6 +32,13 @@ impl Cluster {
 
     pub fn kubectl(&self) -> Program {
         Program::new(&self.kubectl).env("KUBECONFIG", &self.kubeconfig)
+    }
+
+    /// kubectl as a command to start and to end, for what must run beside a test.
+    pub fn kubectl_command(&self) -> Command {
+        let mut kubectl = Command::new(&self.kubectl);
+        kubectl.env("KUBECONFIG", &self.kubeconfig);
+        kubectl
     }
 
     pub async fn client(&self) -> Result<Client, Failure> {

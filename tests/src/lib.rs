@@ -3,6 +3,8 @@
 pub mod audit;
 pub mod cluster;
 pub mod eventually;
+pub mod expression;
+pub mod lab;
 #[cfg(test)]
 mod rooms;
 pub mod slurm;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cluster::project_root;
 
 /// Which of our crates each crate may use.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("slipway-api", &[]),
     ("slipway-slurm", &[]),
     ("slipway-render", &["slipway-api", "slipway-slurm"]),
@@ -15,17 +15,23 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("slipway-runtime", &["slipway-api"]),
     ("slipway-operator", &["slipway-api", "slipway-slurm", "slipway-render", "slipway-plan", "slipway-runtime"]),
     ("slipway-bed", &[]),
+    ("slipway-sim", &["slipway-slurm"]),
     ("slipway-tests", &["slipway-bed"]),
 ];
 
 /// The functional core, and what would give it a network, a clock or chance.
-const CORE: [&str; 4] = ["slipway-api", "slipway-slurm", "slipway-render", "slipway-plan"];
+const CORE: [&str; 3] = ["slipway-api", "slipway-render", "slipway-plan"];
 const SHELL_ONLY: [&str; 7] = ["tokio", "reqwest", "hyper", "axum", "rand", "futures", "tower"];
+/// `slurm` has a client, but only for rooms that switch it on; and it knows no Kubernetes.
+const SLURM: &str = "slipway-slurm";
+const SLURM_CLIENT: &str = "rest";
+const KUBERNETES: [&str; 2] = ["kube", "k8s-openapi"];
 const SHELL_ONLY_KUBE_FEATURES: [&str; 3] = ["client", "runtime", "ws"];
 
 /// One dependency of a crate as its manifest states it.
 struct Dependency {
     name: String,
+    is_optional: bool,
     features: BTreeSet<String>,
 }
 
@@ -43,6 +49,7 @@ fn manifests() -> BTreeMap<String, Vec<Dependency>> {
         let dependencies = package["dependencies"].as_array().unwrap().iter().filter(|dependency| dependency["kind"].is_null());
         let dependencies = dependencies.map(|dependency| Dependency {
             name: text(&dependency["name"]),
+            is_optional: dependency["optional"].as_bool().unwrap(),
             features: dependency["features"].as_array().unwrap().iter().map(text).collect(),
         });
         (text(&package["name"]), dependencies.collect())
@@ -67,12 +74,21 @@ fn arrows_point_one_way() {
 fn the_core_knows_no_network_no_clock_and_no_chance() {
     let manifests = manifests();
     for room in CORE {
-        for Dependency { name, features } in &manifests[room] {
+        for Dependency { name, features, .. } in &manifests[room] {
             assert!(!SHELL_ONLY.contains(&name.as_str()), "{room} must not use {name}");
+            assert!(name != SLURM || !features.contains(SLURM_CLIENT), "{room} must not use the client of {name}");
             if name == "kube" {
                 let shell: Vec<_> = SHELL_ONLY_KUBE_FEATURES.iter().filter(|feature| features.contains(**feature)).collect();
                 assert!(shell.is_empty(), "{room} must not use kube's features {shell:?}");
             }
         }
+    }
+}
+
+#[test]
+fn slurm_knows_no_kubernetes_and_only_its_client_knows_the_network() {
+    for Dependency { name, is_optional, .. } in &manifests()[SLURM] {
+        assert!(!KUBERNETES.contains(&name.as_str()), "{SLURM} must not use {name}");
+        assert!(!SHELL_ONLY.contains(&name.as_str()) || *is_optional, "{SLURM} may use {name} only in its feature `{SLURM_CLIENT}`");
     }
 }

@@ -1,0 +1,71 @@
+//! A real slurmrestd and slurmctld keep the contract that the stand-in keeps, in every version that they serve.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap is a failed test")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use jiff::Timestamp;
+use slipway_bed::cache::Cache;
+use slipway_bed::image::Image;
+use slipway_bed::progress::Progress;
+use slipway_bed::up::{Wanted, up};
+use slipway_sim::contract::{Target, agreed_version, broken_promises};
+use slipway_slurm::rest::Version;
+use slipway_slurm::rest::clock::Clock;
+use slipway_tests::cluster::Cluster;
+use slipway_tests::slurm::{Slurm, install_operator};
+
+/// A way from this machine to a Service of the cluster, as long as it lives.
+struct Forward {
+    process: Child,
+    url: String,
+}
+
+impl Forward {
+    /// kubectl takes a free port and says which.
+    fn to(cluster: &Cluster, namespace: &str, service: &str, port: u16) -> Self {
+        let mut kubectl = cluster.kubectl_command();
+        kubectl.arg("port-forward").arg(format!("--namespace={namespace}")).arg(format!("service/{service}")).arg(format!(":{port}"));
+        let mut process = kubectl.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("Forwarding from ").and_then(|rest| rest.split_whitespace().next());
+        let url = format!("http://{}", address.unwrap_or_else(|| panic!("kubectl said `{line}`")));
+        Self { process, url }
+    }
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_real_slurmrestd_keeps_the_contract_in_every_version_it_serves() {
+    let cache = Cache::open().unwrap();
+    let name = format!("contract-{}", std::process::id()).parse().unwrap();
+    let wanted = Wanted { images: Image::of_slurm(), ..Wanted::cluster(name, 2) };
+    slipway_bed::up::prepare(&cache, &wanted).unwrap();
+    let bed = up(&cache, &wanted).await.unwrap();
+    let cluster = Cluster::of_bed(&bed);
+    install_operator(&cluster, Progress::Quiet).await.unwrap();
+    let slurm = Slurm::bring_up(&cluster, "slurm", Progress::Quiet).await.unwrap();
+    let key = ["get", "secret", "slurm-keys", "--namespace=slurm", "--output=go-template={{index .data \"jwt.key\" | base64decode}}"];
+    let key = cluster.kubectl().args(key).output().unwrap();
+    let forward = Forward::to(&cluster, &slurm.namespace, "slurm-restapi", 6820);
+    #[allow(clippy::disallowed_methods, reason = "a real server runs by the real clock")]
+    let clock = Clock::new(Timestamp::now);
+    let workers = ["worker-0".to_owned(), "worker-1".to_owned()];
+    let target = Target { url: forward.url.clone(), key: key.into_bytes(), clock, workers, partition: "worker".to_owned() };
+
+    assert_eq!(agreed_version(&target).await.unwrap(), Version::V45);
+    let mut broken = Vec::new();
+    for version in Version::NEWEST_FIRST {
+        broken.extend(broken_promises(&target, version).await.unwrap());
+    }
+    drop(forward);
+    bed.down().unwrap();
+    assert!(broken.is_empty(), "broken promises:\n{}", broken.join("\n"));
+}
