@@ -1,5 +1,17 @@
-//! Slurm's own languages, without Kubernetes: the slurm.conf family.
+//! Slurm's own languages, without Kubernetes: its names, and the slurm.conf family.
+//!
+//! Text from outside becomes one of these types by parsing, and only they can be written into a file or an option.
 
 pub mod cgroup;
 pub mod conf;
+pub mod config;
 pub mod dynamic;
+pub mod hostlist;
+pub mod item;
+pub mod name;
+pub mod reason;
+#[cfg(feature = "rest")]
+pub mod rest;
+#[cfg(feature = "rest")]
+pub mod snapshot;
+pub mod topology;

@@ -1,0 +1,79 @@
+//! What slurmrestd promises us, asked of a server: the real one and the stand-in must both keep it, in every version.
+//!
+//! The cluster under test has two idle workers with one feature, a partition of that name with all of them, no accounting and no
+//! topology. The suite leaves it as it was.
+
+mod bench;
+mod gate;
+mod job;
+mod node;
+mod reservation;
+mod token;
+
+pub use bench::{Bench, Target};
+use slipway_slurm::rest::Version;
+use slipway_slurm::rest::transport::Later;
+
+/// A promise: its words, and the question whether it is kept.
+type Check = (&'static str, for<'a> fn(&'a Bench) -> Later<'a, Result<(), String>>);
+
+/// Makes the table of promises from functions of that name.
+macro_rules! promises {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        &[$((stringify!($name), |bench| Box::pin($module::$name(bench)))),*]
+    };
+}
+
+const PROMISES: &[Check] = promises![
+    node::a_controller_answers_a_ping,
+    node::both_workers_are_listed_idle_and_registered,
+    node::one_node_reads_as_in_the_list,
+    node::every_field_that_is_read_is_there,
+    node::a_missing_node_is_told_apart,
+    node::an_unknown_name_in_a_batch_changes_nothing,
+    node::a_batch_drains_and_undrains,
+    node::a_resume_that_does_not_apply_is_refused_but_done_to_the_others,
+    node::a_node_set_down_comes_back,
+    node::comments_are_kept_and_healthy_nodes_have_no_reason,
+    node::an_active_feature_leaves_only_with_the_available_one,
+    node::an_unknown_place_in_the_topology_is_refused,
+    node::records_are_made_and_deleted,
+    node::unknown_urls_are_plain_404s,
+    job::a_job_holds_its_node_until_cancelled,
+    job::a_job_ends_by_itself_and_its_node_is_drained_then,
+    job::a_held_job_is_taken_and_waits,
+    job::bad_jobs_are_refused,
+    job::a_missing_job_is_told_apart,
+    reservation::reservations_come_and_go,
+    reservation::missing_reservations_and_partitions_are_told_apart,
+    gate::a_quiet_table_is_not_sent_again,
+    gate::no_change_slips_through_a_gate,
+    token::bad_tokens_are_refused,
+    token::an_ordinary_user_writes_nothing,
+    token::credentials_are_needed_and_only_one_kind,
+    // Last, as a real slurmctld starts anew here.
+    node::a_reconfigure_reaches_every_worker,
+];
+
+/// Asks the server to keep every promise in one version; gives the broken ones with what was seen instead.
+pub async fn broken_promises(target: &Target, version: Version) -> Result<Vec<String>, String> {
+    only(target, version, "").await
+}
+
+/// Like [`broken_promises`], but only those whose name starts so.
+pub async fn only(target: &Target, version: Version, start: &str) -> Result<Vec<String>, String> {
+    let bench = Bench::new(target, version)?;
+    let mut broken = Vec::new();
+    for (name, check) in PROMISES.iter().filter(|(name, _)| name.starts_with(start)) {
+        if let Err(why) = check(&bench).await {
+            broken.push(format!("{version} {name}: {why}"));
+        }
+        bench.tidy().await?;
+    }
+    Ok(broken)
+}
+
+/// The newest version that the server and the client agree on by themselves.
+pub async fn agreed_version(target: &Target) -> Result<Version, String> {
+    target.client(None)?.version().await.map_err(|error| error.to_string())
+}

@@ -1,0 +1,89 @@
+//! Jobs of the stand-in: they start, run and end by its clock.
+
+use serde_json::{Map, Value, json};
+
+/// What slurmctld keeps of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRecord {
+    pub id: u64,
+    pub name: String,
+    pub partition: String,
+    pub comment: String,
+    pub state: &'static str,
+    pub reason: &'static str,
+    pub is_held: bool,
+    pub node_count: u64,
+    pub required: Vec<String>,
+    pub nodes: Vec<String>,
+    pub submitted_at: u64,
+    pub started_at: u64,
+    pub ended_at: u64,
+    /// Minutes.
+    pub limit: Option<u64>,
+    /// How long it runs if nobody ends it.
+    pub runs_for: u64,
+}
+
+impl JobRecord {
+    pub fn is_running(&self) -> bool {
+        self.state == "RUNNING"
+    }
+
+    pub fn has_ended(&self) -> bool {
+        !matches!(self.state, "PENDING" | "RUNNING")
+    }
+
+    /// When it ends by itself, and how.
+    pub fn end(&self) -> (u64, &'static str) {
+        let done = self.started_at + self.runs_for;
+        match self.limit.map(|minutes| self.started_at + minutes * 60) {
+            Some(stopped) if stopped < done => (stopped, "TIMEOUT"),
+            _ => (done, "COMPLETED"),
+        }
+    }
+
+    /// The time at which Slurm would end it: what it shows as the end while the job runs.
+    fn shown_end(&self) -> u64 {
+        const YEAR: u64 = 365 * 24 * 60 * 60;
+        match self.state {
+            "RUNNING" => self.started_at + self.limit.map_or(YEAR, |minutes| minutes * 60),
+            _ => self.ended_at,
+        }
+    }
+
+    /// The record in a version's shape.
+    pub fn show(&self, shape: &Map<String, Value>) -> Value {
+        let mut shown = shape.clone();
+        let number = |number: u64| json!({"set": true, "infinite": false, "number": number});
+        let mut put = |key: &str, value: Value| {
+            if let Some(place) = shown.get_mut(key) {
+                *place = value;
+            }
+        };
+        put("job_id", json!(self.id));
+        put("name", json!(self.name));
+        put("partition", json!(self.partition));
+        put("comment", json!(self.comment));
+        put("job_state", json!([self.state]));
+        put("state_reason", json!(self.reason));
+        put("nodes", json!(slipway_slurm::hostlist::compress(self.nodes.iter().map(String::as_str))));
+        put("required_nodes", json!(self.required.join(",")));
+        put("batch_host", json!(self.nodes.first().cloned().unwrap_or_default()));
+        put("node_count", number(self.node_count));
+        put("priority", number(u64::from(!self.is_held)));
+        put("hold", json!(self.is_held));
+        put("time_limit", self.limit.map_or_else(|| json!({"set": false, "infinite": true, "number": 0}), number));
+        put("submit_time", number(self.submitted_at));
+        put("start_time", number(self.started_at));
+        put("end_time", number(self.shown_end()));
+        put("job_resources", Value::Null);
+        put("user_name", json!("slurm"));
+        Value::Object(shown)
+    }
+}
+
+/// How long a script runs: as long as its `sleep` says.
+pub fn duration_of(script: &str) -> u64 {
+    let mut words = script.split_whitespace().skip_while(|word| *word != "sleep");
+    words.nth(1).and_then(|seconds| seconds.parse().ok()).unwrap_or(1)
+}

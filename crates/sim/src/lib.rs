@@ -1,0 +1,24 @@
+//! A stand-in for slurmrestd and slurmctld: node records, jobs and reservations that behave like the real ones, over HTTP or in
+//! process, with faults by command. For tests and benchmarks only.
+//!
+//! What it answers was seen on a real server; `contract` is the suite that both must pass, and where they differ the stand-in is wrong.
+
+pub mod answer;
+pub mod command;
+pub mod contract;
+pub mod fault;
+pub mod job;
+pub mod node;
+pub mod release;
+pub mod reservation;
+pub mod route;
+pub mod server;
+pub mod sim;
+pub mod template;
+pub mod update;
+pub mod world;
+
+pub use fault::{Fault, FaultKind};
+pub use release::Release;
+pub use server::Served;
+pub use sim::Sim;

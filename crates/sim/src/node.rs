@@ -1,0 +1,142 @@
+//! A node record of the stand-in.
+
+use serde_json::{Map, Value, json};
+
+/// What slurmctld keeps of a node.
+#[allow(clippy::struct_excessive_bools, reason = "Slurm has these flags, in any combination")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRecord {
+    pub name: String,
+    pub kind: NodeKind,
+    pub is_down: bool,
+    pub is_draining: bool,
+    pub is_failing: bool,
+    /// Not heard of until then: Slurm shows so after a drain is lifted.
+    pub silent_until: u64,
+    /// The slurmd is gone, and nobody has noticed.
+    pub is_dead: bool,
+    pub cpus: u64,
+    pub alloc_cpus: u64,
+    pub memory: u64,
+    pub features: Vec<String>,
+    pub active_features: Vec<String>,
+    pub reason: String,
+    pub reason_at: u64,
+    pub reason_by: String,
+    pub comment: String,
+    pub extra: String,
+    pub topology: String,
+    pub address: String,
+    pub started_at: u64,
+    pub last_busy: u64,
+}
+
+/// How the record came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A slurmd registered itself.
+    Dynamic,
+    /// Made over REST: hidden until its slurmd comes.
+    Future,
+    /// Made over REST: powered down until somebody needs it.
+    Cloud,
+    /// Made over REST: has no slurmd.
+    External,
+}
+
+impl NodeRecord {
+    pub fn new(name: &str, kind: NodeKind, now: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            is_down: false,
+            is_draining: false,
+            is_failing: false,
+            silent_until: 0,
+            is_dead: false,
+            cpus: 2,
+            alloc_cpus: 0,
+            memory: 24_103,
+            features: Vec::new(),
+            active_features: Vec::new(),
+            reason: String::new(),
+            reason_at: 0,
+            reason_by: String::new(),
+            comment: String::new(),
+            extra: String::new(),
+            topology: String::new(),
+            address: name.to_owned(),
+            started_at: if kind == NodeKind::Dynamic { now } else { 0 },
+            last_busy: now,
+        }
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.alloc_cpus > 0
+    }
+
+    /// Can be given a job.
+    pub fn takes_jobs(&self) -> bool {
+        self.kind == NodeKind::Dynamic && !self.is_down && !self.is_draining && !self.is_failing && self.alloc_cpus < self.cpus
+    }
+
+    /// In the order in which Slurm names them.
+    pub fn states(&self, now: u64, is_reserved: bool, in_maintenance: bool) -> Vec<&'static str> {
+        let base = if self.is_down {
+            "DOWN"
+        } else if self.alloc_cpus == 0 {
+            "IDLE"
+        } else if self.alloc_cpus < self.cpus && self.last_busy < now {
+            "MIXED"
+        } else {
+            "ALLOCATED"
+        };
+        let flags = [
+            (is_reserved, "RESERVED"),
+            (self.kind == NodeKind::External, "EXTERNAL"),
+            (self.kind == NodeKind::Cloud, "CLOUD"),
+            (self.is_draining, "DRAIN"),
+            (self.silent_until > now, "NOT_RESPONDING"),
+            (self.kind == NodeKind::Cloud, "POWERED_DOWN"),
+            (self.is_failing, "FAIL"),
+            (in_maintenance, "MAINTENANCE"),
+            (true, "DYNAMIC_NORM"),
+        ];
+        std::iter::once(base).chain(flags.into_iter().filter(|(is, _)| *is).map(|(_, word)| word)).collect()
+    }
+
+    /// The record in a version's shape.
+    pub fn show(&self, now: u64, shape: &Map<String, Value>, states: &[&str], partitions: &[&str], reservation: &str) -> Value {
+        let mut shown = shape.clone();
+        let number = |number: u64| json!({"set": true, "infinite": false, "number": number});
+        let mut put = |key: &str, value: Value| {
+            if let Some(place) = shown.get_mut(key) {
+                *place = value;
+            }
+        };
+        put("name", json!(self.name));
+        put("hostname", json!(self.name));
+        put("address", json!(self.address));
+        put("state", json!(states));
+        put("cpus", json!(self.cpus));
+        put("effective_cpus", json!(self.cpus));
+        // As was seen on 26.05.5: the state says that a job is there, while its CPUs are not counted (yet).
+        let counted = if self.last_busy < now { self.alloc_cpus } else { 0 };
+        put("alloc_cpus", json!(counted));
+        put("alloc_idle_cpus", json!(self.cpus.saturating_sub(counted)));
+        put("real_memory", json!(self.memory));
+        put("features", json!(self.features));
+        put("active_features", json!(self.active_features));
+        put("partitions", json!(partitions));
+        put("reason", json!(self.reason));
+        put("reason_changed_at", number(self.reason_at));
+        put("reason_set_by_user", json!(self.reason_by));
+        put("comment", json!(self.comment));
+        put("extra", json!(self.extra));
+        put("topology", json!(self.topology));
+        put("reservation", json!(reservation));
+        put("slurmd_start_time", number(self.started_at));
+        put("last_busy", number(self.last_busy));
+        Value::Object(shown)
+    }
+}

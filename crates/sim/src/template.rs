@@ -1,0 +1,81 @@
+//! The shape of every object, per version: recorded from a real server, so that no field is missing or invented.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use slipway_slurm::rest::Version;
+
+/// One object of each kind in one version.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    pub node: Map<String, Value>,
+    pub job: Map<String, Value>,
+    pub partition: Map<String, Value>,
+    pub reservation: Map<String, Value>,
+    pub ping: Map<String, Value>,
+    pub meta: Map<String, Value>,
+}
+
+macro_rules! recorded {
+    ($version:literal) => {
+        shapes([
+            include_str!(concat!("../../slurm/tests/fixtures/", $version, "-nodes.json")),
+            include_str!(concat!("../../slurm/tests/fixtures/", $version, "-jobs.json")),
+            include_str!(concat!("../../slurm/tests/fixtures/", $version, "-partitions.json")),
+            include_str!(concat!("../../slurm/tests/fixtures/", $version, "-reservations.json")),
+            include_str!(concat!("../../slurm/tests/fixtures/", $version, "-ping.json")),
+        ])
+    };
+}
+
+/// The shapes of all versions.
+pub fn all() -> BTreeMap<Version, Shapes> {
+    let all = [
+        (Version::V42, recorded!("v42")),
+        (Version::V43, recorded!("v43")),
+        (Version::V44, recorded!("v44")),
+        (Version::V45, recorded!("v45")),
+    ];
+    all.into_iter().collect()
+}
+
+fn shapes([nodes, jobs, partitions, reservations, pings]: [&str; 5]) -> Shapes {
+    Shapes {
+        node: first(nodes, "nodes"),
+        job: first(jobs, "jobs"),
+        partition: first(partitions, "partitions"),
+        reservation: first(reservations, "reservations"),
+        ping: first(pings, "pings"),
+        meta: body(pings).remove("meta").and_then(|meta| meta.as_object().cloned()).unwrap_or_default(),
+    }
+}
+
+fn body(recorded: &str) -> Map<String, Value> {
+    let whole: Value = serde_json::from_str(recorded).unwrap_or_default();
+    whole["body"].as_object().cloned().unwrap_or_default()
+}
+
+fn first(recorded: &str, list: &str) -> Map<String, Value> {
+    let mut body = body(recorded);
+    let first = body.get_mut(list).and_then(Value::as_array_mut).and_then(|list| list.first_mut()).map(Value::take);
+    first.and_then(|object| object.as_object().cloned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_version_has_every_shape() {
+        for (version, shapes) in super::all() {
+            for (what, shape) in [
+                ("node", &shapes.node),
+                ("job", &shapes.job),
+                ("partition", &shapes.partition),
+                ("reservation", &shapes.reservation),
+                ("ping", &shapes.ping),
+                ("meta", &shapes.meta),
+            ] {
+                assert!(shape.len() >= 3, "{version} has no {what}");
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The keeper over the stand-in, in virtual time: no socket, no wall clock.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use secrecy::SecretSlice;
+use slipway_sim::server::InProcess;
+use slipway_sim::{Fault, FaultKind, Release, Sim};
+use slipway_slurm::name::NodeName;
+use slipway_slurm::rest::call::{Call, Observer};
+use slipway_slurm::rest::clock::Clock;
+use slipway_slurm::rest::list::Hosts;
+use slipway_slurm::rest::model::NodeUpdate;
+use slipway_slurm::rest::token::Signer;
+use slipway_slurm::rest::transport::{Later, Request, Response, Transport, Trouble};
+use slipway_slurm::rest::{Client, Limits};
+use slipway_slurm::snapshot::{Answer, Deadline, Handle, Keeper, Pace, Why};
+use tokio::time::Instant;
+
+const KEY: &[u8] = b"a key of the stand-in, 32 bytes!";
+
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+impl Observer for Counter {
+    fn ended(&self, _: &Call) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+struct Scene {
+    sim: Sim,
+    client: Arc<Client>,
+    handle: Handle,
+    calls: Arc<Counter>,
+}
+
+/// A cluster of so many workers and its keeper, by a clock that follows tokio's.
+fn scene(workers: u32) -> Scene {
+    scene_with_lists_of(workers, Duration::ZERO)
+}
+
+/// The stand-in, with lists that take their time as those of a big cluster do.
+struct Slow(Arc<dyn Transport>, Duration);
+
+impl Transport for Slow {
+    fn send(&self, request: Request) -> Later<'_, Result<Response, Trouble>> {
+        Box::pin(async move {
+            if request.path.contains("/nodes/") {
+                tokio::time::sleep(self.1).await;
+            }
+            self.0.send(request).await
+        })
+    }
+}
+
+fn scene_with_lists_of(workers: u32, duration: Duration) -> Scene {
+    let start = Instant::now();
+    let clock = Clock::new(move || Timestamp::from_second(1_800_000_000).unwrap() + start.elapsed());
+    let sim = Sim::new(Release::R2605, workers, KEY, clock.clone());
+    let calls = Arc::new(Counter::default());
+    let signer = Signer::new("slurm", clock, || Ok(SecretSlice::from(KEY.to_vec())));
+    let observer = Arc::clone(&calls) as Arc<dyn Observer>;
+    let transport = Arc::new(Slow(InProcess::shared(&sim), duration));
+    let client = Arc::new(Client::new(transport, Arc::new(signer), observer, Limits::default()));
+    let (keeper, handle) = Keeper::new(Arc::clone(&client), Pace::default());
+    tokio::spawn(keeper.run());
+    Scene { sim, client, handle, calls }
+}
+
+fn name(text: &str) -> NodeName {
+    NodeName::parse(text).unwrap()
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+impl Scene {
+    fn is_busy(&self, node: &str) -> Answer {
+        self.handle.latest().is_busy(node, Instant::now())
+    }
+
+    fn is_drained(&self, node: &str) -> Answer {
+        self.handle.latest().is_drained(node, Instant::now())
+    }
+
+    fn is_registered(&self, node: &str) -> Answer {
+        self.handle.latest().is_registered(node, Instant::now())
+    }
+
+    fn submit(&self, node: &str, seconds: u64) -> u64 {
+        let job = serde_json::json!({"script": format!("#!/bin/sh\nsleep {seconds}\n"), "required_nodes": [node], "time_limit": 5});
+        self.sim.world(|world| world.submit(&job)).unwrap().0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_cluster_costs_at_most_thirty_small_calls_a_minute() {
+    let scene = scene(10);
+    pass(60).await;
+    let (before, lists) = (scene.calls.0.load(Ordering::SeqCst), scene.sim.requests("GET nodes"));
+    pass(600).await;
+    let calls = scene.calls.0.load(Ordering::SeqCst) - before;
+    assert!(calls <= 300, "{calls} calls in ten minutes");
+    assert!(scene.sim.requests("GET nodes") - lists >= 200, "it does look");
+    assert!(scene.handle.latest().is_complete(Instant::now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_seen_within_seconds_and_quiet_polls_wake_nobody() {
+    let mut scene = scene(10);
+    pass(10).await;
+    let before = scene.handle.changed().await.unwrap();
+    let quiet = tokio::time::timeout(Duration::from_secs(20), scene.handle.changed()).await;
+    assert!(quiet.is_err(), "a quiet poll woke somebody");
+    scene.client.update_nodes(&Hosts::of(&[name("worker-3"), name("worker-7")]).unwrap(), &NodeUpdate::drain("x")).await.unwrap();
+    let started = Instant::now();
+    let after = scene.handle.changed().await.unwrap();
+    assert!(started.elapsed() <= Duration::from_secs(3));
+    assert_eq!(after.nodes().changes_since(before.nodes()), ["worker-3", "worker-7"]);
+    assert!(scene.is_drained("worker-3").is_yes() && scene.is_drained("worker-4").is_no());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_makes_the_reading_come_at_once() {
+    let mut scene = scene(3);
+    pass(4).await;
+    scene.handle.changed().await.unwrap();
+    scene.client.update_node(&name("worker-0"), &NodeUpdate::drain("x")).await.unwrap();
+    let started = Instant::now();
+    scene.handle.read_soon();
+    scene.handle.changed().await.unwrap();
+    assert!(started.elapsed() < Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_seen_from_its_start_to_its_end() {
+    let scene = scene(3);
+    pass(10).await;
+    scene.submit("worker-1", 100);
+    pass(5).await;
+    assert!(scene.is_busy("worker-1").is_yes() && scene.is_busy("worker-0").is_no());
+    let Deadline::At(end) = scene.handle.latest().job_deadline("worker-1", Instant::now()) else { panic!("it has an end") };
+    assert!((1_800_000_310..=1_800_000_315).contains(&end.as_second()), "{end}");
+    pass(100).await;
+    assert!(scene.is_busy("worker-1").is_no());
+    assert_eq!(scene.handle.latest().job_deadline("worker-1", Instant::now()), Deadline::Free);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_fails_the_old_answers_hold_for_a_while_and_then_nothing_is_known() {
+    for kind in [
+        FaultKind::Refuse,
+        FaultKind::ServerError,
+        FaultKind::ControllerGone,
+        FaultKind::ErrorsInside,
+        FaultKind::TornList,
+        FaultKind::Stall,
+        FaultKind::RefuseTokens,
+    ] {
+        let scene = scene(3);
+        pass(10).await;
+        scene.sim.fail(Fault::new(kind));
+        // Something changes, or a gate would answer without a list.
+        scene.sim.world(|world| world.register("worker-9", 2, &[]));
+        pass(15).await;
+        assert!(scene.is_busy("worker-1").is_no(), "{kind:?}: the old answer holds");
+        pass(60).await;
+        let answer = scene.is_busy("worker-1");
+        assert!(matches!(answer, Answer::Unknown(Why::Stale { .. })), "{kind:?}: {answer:?}");
+        assert!(!scene.handle.latest().trouble().is_empty());
+        scene.sim.heal();
+        pass(40).await;
+        assert!(scene.is_busy("worker-1").is_no() && scene.is_registered("worker-9").is_yes(), "{kind:?}: all is well again");
+        assert_eq!(scene.handle.latest().trouble(), "");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_or_half_list_makes_nobody_vanish() {
+    for (kind, workers) in [(FaultKind::EmptyList, 10), (FaultKind::HalfList, 10), (FaultKind::EmptyList, 500), (FaultKind::HalfList, 500)]
+    {
+        let scene = scene(workers);
+        pass(10).await;
+        let last = format!("worker-{}", workers - 1);
+        assert!(scene.is_registered("worker-9").is_yes() && scene.is_registered("ghost").is_no());
+        scene.sim.fail(Fault::new(kind).on("nodes"));
+        scene.sim.world(|world| world.changed.nodes = world.now + 1_000);
+        for _ in 0..20 {
+            pass(5).await;
+            for node in ["worker-9", last.as_str(), "worker-0"] {
+                assert!(!scene.is_registered(node).is_no(), "{kind:?} of {workers}: `{node}` is said to be gone");
+            }
+        }
+        assert!(!scene.handle.latest().is_complete(Instant::now()));
+        scene.sim.heal();
+        pass(20).await;
+        assert!(scene.is_registered("worker-9").is_yes() && scene.handle.latest().is_complete(Instant::now()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_node_is_gone_at_once_and_a_lost_cluster_is_believed_later() {
+    let scene = scene(100);
+    pass(10).await;
+    scene.client.delete_node(&name("worker-5")).await.unwrap();
+    pass(4).await;
+    assert!(scene.is_registered("worker-5").is_no() && scene.handle.latest().is_complete(Instant::now()));
+    scene.sim.world(slipway_sim::world::World::forget);
+    pass(10).await;
+    assert!(matches!(scene.is_registered("worker-6"), Answer::Unknown(Why::Partial { missing: 99 })));
+    pass(40).await;
+    assert!(scene.is_registered("worker-6").is_no(), "Slurm says so for half a minute, also when asked singly");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_gates_lie_is_found_out_and_read_without_them() {
+    let scene = scene(5);
+    pass(5).await;
+    scene.sim.fail(Fault::new(FaultKind::LyingGate));
+    scene.client.update_node(&name("worker-2"), &NodeUpdate::drain("x")).await.unwrap();
+    pass(20).await;
+    assert!(scene.is_drained("worker-2").is_no(), "the lie is believed at first");
+    pass(60).await;
+    assert!(scene.is_drained("worker-2").is_yes(), "the audit has found it out");
+    scene.client.update_node(&name("worker-3"), &NodeUpdate::drain("x")).await.unwrap();
+    pass(11).await;
+    assert!(scene.is_drained("worker-3").is_yes(), "gates are not asked any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_changes_or_a_token_that_expires_is_survived() {
+    let scene = scene(2);
+    pass(10).await;
+    scene.sim.expire_tokens();
+    pass(60).await;
+    assert!(scene.is_busy("worker-0").is_no(), "a new token was made");
+    pass(3600).await;
+    assert!(scene.is_busy("worker-0").is_no(), "tokens are renewed in time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_nodes_may_change_at_once() {
+    let scene = scene(1_000);
+    pass(10).await;
+    let before = scene.handle.latest();
+    scene.sim.flip(true, "the switch died");
+    pass(30).await;
+    let after = scene.handle.latest();
+    assert_eq!(after.nodes().changes_since(before.nodes()).len(), 1_000);
+    assert!(after.is_complete(Instant::now()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn followed_nodes_are_read_singly_where_lists_come_seldom_and_only_there() {
+    let quick = scene(5);
+    quick.handle.follow(BTreeSet::from([name("worker-1")]));
+    pass(60).await;
+    assert_eq!(quick.sim.requests("GET node/"), 0, "the list comes often enough here");
+
+    let slow = scene_with_lists_of(5, Duration::from_secs(2));
+    slow.handle.follow(BTreeSet::from([name("worker-1")]));
+    pass(4).await;
+    let lists = slow.sim.requests("GET nodes");
+    slow.client.update_nodes(&Hosts::of(&[name("worker-1"), name("worker-2")]).unwrap(), &NodeUpdate::drain("x")).await.unwrap();
+    pass(6).await;
+    assert_eq!(slow.sim.requests("GET nodes"), lists, "no list in between");
+    assert!(slow.is_drained("worker-1").is_yes() && slow.is_drained("worker-2").is_no());
+    pass(15).await;
+    assert!(slow.is_drained("worker-2").is_yes());
+}

@@ -1,0 +1,163 @@
+//! One cluster's client: every call is bounded, counted and judged here. What can be called stands in `endpoint`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use secrecy::ExposeSecret;
+use tokio::time::Instant;
+
+use super::answer::{Answer, Reader};
+use super::budget::Budget;
+use super::call::{Call, CallKind, Observer};
+use super::error::RestError;
+use super::token::TokenSource;
+use super::transport::{Request, Transport, Trouble};
+use super::version::Version;
+
+/// How much one cluster may be asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From the wait for a free place to the last byte of the answer.
+    pub total: Duration,
+    pub at_once: u32,
+    pub per_second: u32,
+    pub burst: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // Ten a second are 0.1 % of what slurmctld serves. The burst lets a hundred nodes be read singly at once after a restart.
+        Self { total: Duration::from_secs(10), at_once: 4, per_second: 10, burst: 100 }
+    }
+}
+
+/// Talks to the slurmrestd of one cluster.
+pub struct Client {
+    transport: Arc<dyn Transport>,
+    tokens: Arc<dyn TokenSource>,
+    observer: Arc<dyn Observer>,
+    budget: Budget,
+    limits: Limits,
+    /// The version agreed on, once it is.
+    version: Mutex<Option<Version>>,
+    pinned: bool,
+}
+
+/// What takes the elements of a list.
+pub(super) type Take<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), serde_json::Error> + Send);
+
+/// A call to make.
+pub(super) struct Ask<'a> {
+    pub kind: CallKind,
+    pub method: Method,
+    /// Below the version.
+    pub path: &'a str,
+    pub body: Option<Bytes>,
+    /// The key of the answer's list.
+    pub wanted: &'static str,
+}
+
+impl Client {
+    pub fn new(transport: Arc<dyn Transport>, tokens: Arc<dyn TokenSource>, observer: Arc<dyn Observer>, limits: Limits) -> Self {
+        let budget = Budget::new(limits.at_once, limits.per_second, limits.burst);
+        Self { transport, tokens, observer, budget, limits, version: Mutex::new(None), pinned: false }
+    }
+
+    /// Speaks this version and no other.
+    #[must_use]
+    pub fn pinned(mut self, version: Version) -> Self {
+        self.version = Mutex::new(Some(version));
+        self.pinned = true;
+        self
+    }
+
+    /// The newest version that the server serves. Asked once; asked again after the server has changed its mind.
+    pub async fn version(&self) -> Result<Version, RestError> {
+        let known = *self.version.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = known {
+            return Ok(version);
+        }
+        for version in Version::NEWEST_FIRST {
+            let ask = Ask { kind: CallKind::Ping, method: Method::GET, path: "ping/", body: None, wanted: "pings" };
+            match self.call(version, ask, &mut |_| Ok(())).await {
+                Err(RestError::UnknownUrl { .. }) => {}
+                Err(error) => return Err(error),
+                Ok(_) => {
+                    *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
+                    tracing::info!(%version, "agreed with slurmrestd on a version");
+                    return Ok(version);
+                }
+            }
+        }
+        Err(RestError::NoVersion)
+    }
+
+    /// Makes a call in the version agreed on.
+    pub(super) async fn ask(&self, ask: Ask<'_>, take: Take<'_>) -> Result<Answer, RestError> {
+        let version = self.version().await?;
+        let answer = self.call(version, ask, take).await;
+        if matches!(answer, Err(RestError::UnknownUrl { .. })) && !self.pinned {
+            // Another release serves now: agree anew at the next call.
+            *self.version.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        answer
+    }
+
+    /// One call within its limits, counted.
+    async fn call(&self, version: Version, ask: Ask<'_>, take: Take<'_>) -> Result<Answer, RestError> {
+        let started = Instant::now();
+        let kind = ask.kind;
+        let bounded = tokio::time::timeout(self.limits.total, self.call_with_token(version, ask, take)).await;
+        let answer = bounded.unwrap_or(Err(RestError::TimedOut(self.limits.total)));
+        let (outcome, bytes) = match &answer {
+            Ok(answer) if answer.http == 304 => ("unchanged", answer.bytes),
+            Ok(answer) => ("ok", answer.bytes),
+            Err(error) => (error.reason(), 0),
+        };
+        self.observer.ended(&Call { kind, outcome, took: started.elapsed(), bytes });
+        answer
+    }
+
+    /// A refused token is asked for once more, in case the key was changed; a refused call was not carried out, so that is safe.
+    async fn call_with_token(&self, version: Version, ask: Ask<'_>, take: Take<'_>) -> Result<Answer, RestError> {
+        let _place = self.budget.admit().await;
+        let path = format!("/slurm/{version}/{}", ask.path);
+        let token = self.tokens.token(None)?;
+        let request = |token| Request { method: ask.method.clone(), path: path.clone(), token, body: ask.body.clone() };
+        let first = self.exchange(request(Arc::clone(&token)), ask.wanted, take).await;
+        if !matches!(first, Err(RestError::TokenRefused { .. })) {
+            return first;
+        }
+        let newer = self.tokens.token(Some(&token))?;
+        if newer.expose_secret() == token.expose_secret() {
+            return first;
+        }
+        self.exchange(request(newer), ask.wanted, take).await
+    }
+
+    async fn exchange(&self, request: Request, wanted: &'static str, take: Take<'_>) -> Result<Answer, RestError> {
+        let path = request.path.clone();
+        let mut response = self.transport.send(request).await.map_err(trouble)?;
+        let mut reader = Reader::new(response.status, response.is_json, wanted);
+        while let Some(chunk) = response.body.next().await.map_err(trouble)? {
+            reader.feed(&chunk, take).map_err(|error| RestError::Unreadable(error.to_string()))?;
+        }
+        reader.finish(&path)
+    }
+}
+
+fn trouble(trouble: Trouble) -> RestError {
+    match trouble {
+        Trouble::Unreachable(why) => RestError::Unreachable(why),
+        Trouble::Broken(why) => RestError::Broken(why),
+    }
+}
+
+/// Says nothing of tokens.
+impl std::fmt::Debug for Client {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Client").field("version", &self.version).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,120 @@
+//! What can go wrong with a call, as types.
+
+use std::time::Duration;
+
+use super::errno::Errno;
+use super::token::TokenError;
+use super::version::Version;
+
+/// A call that gave no answer we can use.
+#[derive(Debug, thiserror::Error)]
+pub enum RestError {
+    /// What was named does not exist. Servers say so in five different ways.
+    #[error("Slurm has no {what}")]
+    NotFound { what: String },
+    /// Slurm refuses what was asked.
+    #[error("Slurm refuses (HTTP {http}, error {number}): {text}")]
+    Refused { http: u16, number: Errno, text: String },
+    /// Slurm refuses who we are, also with a token made anew.
+    #[error(
+        "Slurm refuses the token (HTTP {http}, error {number}): {text}; the JWT key of slurmctld and the one used here must be the same bytes"
+    )]
+    TokenRefused { http: u16, number: Errno, text: String },
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// slurmrestd lives, but cannot serve now; mostly slurmctld does not answer it.
+    #[error("Slurm cannot answer now (HTTP {http}): {text}")]
+    Unavailable { http: u16, text: String },
+    /// No connection: nothing was sent.
+    #[error("slurmrestd cannot be reached: {0}")]
+    Unreachable(String),
+    /// The time for one call is over.
+    #[error("slurmrestd gave no whole answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// The connection broke before the whole answer was there.
+    #[error("the connection to slurmrestd broke: {0}")]
+    Broken(String),
+    /// The answer is not what slurmrestd says.
+    #[error("slurmrestd's answer makes no sense: {0}")]
+    Unreadable(String),
+    /// The URL is unknown to the server: it no longer serves the version we agreed on.
+    #[error("slurmrestd knows no {path}")]
+    UnknownUrl { path: String },
+    #[error("slurmrestd serves none of the versions v0.0.42 to v0.0.45; Slurm 24.11 to 26.05 do")]
+    NoVersion,
+    #[error("{what} needs a newer Slurm: the server's newest version is {version}")]
+    Unsupported { what: &'static str, version: Version },
+}
+
+/// What to do about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// It may pass: try again later.
+    Transient,
+    /// It is as Slurm says; asking again changes nothing.
+    External,
+    /// Somebody must change something first.
+    Permanent,
+}
+
+impl RestError {
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Unavailable { .. }
+            | Self::Unreachable(_)
+            | Self::TimedOut(_)
+            | Self::Broken(_)
+            | Self::Unreadable(_)
+            | Self::UnknownUrl { .. } => Class::Transient,
+            Self::NotFound { .. } | Self::Refused { .. } => Class::External,
+            Self::TokenRefused { .. } | Self::Token(_) | Self::NoVersion | Self::Unsupported { .. } => Class::Permanent,
+        }
+    }
+
+    /// A short word for metrics and conditions.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "NotFound",
+            Self::Refused { .. } => "Refused",
+            Self::TokenRefused { .. } => "TokenRefused",
+            Self::Token(_) => "NoToken",
+            Self::Unavailable { .. } => "Unavailable",
+            Self::Unreachable(_) => "Unreachable",
+            Self::TimedOut(_) => "TimedOut",
+            Self::Broken(_) => "Broken",
+            Self::Unreadable(_) => "Unreadable",
+            Self::UnknownUrl { .. } => "UnknownUrl",
+            Self::NoVersion => "NoVersion",
+            Self::Unsupported { .. } => "Unsupported",
+        }
+    }
+
+    /// The HTTP status, where there was one.
+    pub fn http(&self) -> Option<u16> {
+        match self {
+            Self::Refused { http, .. } | Self::TokenRefused { http, .. } | Self::Unavailable { http, .. } => Some(*http),
+            _ => None,
+        }
+    }
+
+    /// Slurm's own number, where it gave one.
+    pub fn number(&self) -> Option<Errno> {
+        match self {
+            Self::Refused { number, .. } | Self::TokenRefused { number, .. } => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// Whether a write that ended so may have had its effect, whole or in part. Then only a fresh read tells.
+    pub fn may_have_been_applied(&self) -> bool {
+        match self {
+            Self::TimedOut(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Unavailable { .. } => true,
+            Self::Refused { number, .. } => *number == Errno::INVALID_NODE_TRANSITION,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Tokens: who makes them, when they are renewed, and that nobody sees them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use secrecy::{ExposeSecret, SecretSlice, SecretString};
+use serde::Serialize;
+
+use super::clock::Clock;
+
+/// Slurm takes no token from the future: two clocks may differ by so much.
+const SKEW: Duration = Duration::from_secs(30);
+/// How long a token is good for.
+const LIFETIME: Duration = Duration::from_mins(15);
+/// Renewed when so much of its life has gone: 12 of 15 minutes.
+const RENEW_AFTER: Duration = Duration::from_mins(12);
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no token for Slurm: {0}")]
+pub struct TokenError(pub String);
+
+/// Where tokens come from.
+pub trait TokenSource: Send + Sync {
+    /// The token to send now. `refused` is the one that the server has just refused: whoever has a newer one reads it again.
+    fn token(&self, refused: Option<&SecretString>) -> Result<Arc<SecretString>, TokenError>;
+}
+
+/// Tokens signed with the cluster's own key (HS256), each for a quarter of an hour.
+pub struct Signer {
+    user: String,
+    clock: Clock,
+    read_key: Box<dyn Fn() -> Result<SecretSlice<u8>, TokenError> + Send + Sync>,
+    current: Mutex<Option<(Arc<SecretString>, Timestamp)>>,
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    /// Slurm's name for the user.
+    sun: &'a str,
+    iss: &'static str,
+    iat: i64,
+    exp: i64,
+}
+
+impl Signer {
+    /// For the Slurm user `user`. `read_key` gives the raw bytes of the key file; it is asked at each renewal, so that a rotated key is
+    /// taken up.
+    pub fn new(
+        user: impl Into<String>,
+        clock: Clock,
+        read_key: impl Fn() -> Result<SecretSlice<u8>, TokenError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { user: user.into(), clock, read_key: Box::new(read_key), current: Mutex::new(None) }
+    }
+
+    fn sign(&self, now: Timestamp) -> Result<SecretString, TokenError> {
+        let key = (self.read_key)()?;
+        if key.expose_secret().is_empty() {
+            return Err(TokenError("the JWT key is empty; put at least 32 random bytes into its Secret".to_owned()));
+        }
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        let claims =
+            Claims { sun: &self.user, iss: "slipway", iat: now.as_second() - seconds(SKEW), exp: now.as_second() + seconds(LIFETIME) };
+        let signed = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &EncodingKey::from_secret(key.expose_secret()));
+        signed.map(SecretString::from).map_err(|error| TokenError(format!("it could not be signed: {error}")))
+    }
+}
+
+impl TokenSource for Signer {
+    fn token(&self, refused: Option<&SecretString>) -> Result<Arc<SecretString>, TokenError> {
+        let now = self.clock.now();
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((token, renew_at)) = current.as_ref() {
+            let was_refused = refused.is_some_and(|refused| refused.expose_secret() == token.expose_secret());
+            if now < *renew_at && !was_refused {
+                return Ok(Arc::clone(token));
+            }
+        }
+        let token = Arc::new(self.sign(now)?);
+        *current = Some((Arc::clone(&token), now + RENEW_AFTER));
+        Ok(token)
+    }
+}
+
+/// The key never shows.
+impl fmt::Debug for Signer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Signer(user {})", self.user)
+    }
+}
+
+/// One token from elsewhere, for tests and tools.
+#[derive(Debug)]
+pub struct FixedToken(Arc<SecretString>);
+
+impl FixedToken {
+    pub fn new(token: impl Into<String>) -> Self {
+        Self(Arc::new(SecretString::from(token.into())))
+    }
+}
+
+impl TokenSource for FixedToken {
+    fn token(&self, _: Option<&SecretString>) -> Result<Arc<SecretString>, TokenError> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! The one task per cluster that reads Slurm.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::table::Snapshot;
+use crate::name::NodeName;
+use crate::rest::list::Gate;
+use crate::rest::{Client, RestError};
+
+/// How often what is read. A quiet cluster costs 24 + 3 + 1 small calls a minute.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    pub nodes: Duration,
+    /// Jobs that start or end move the nodes, which makes the queue be read at once; this is for the others.
+    pub jobs: Duration,
+    pub reservations: Duration,
+    /// How often a full reading checks whether the gates tell the truth.
+    pub audit: Duration,
+    /// Where gates cannot be trusted, everything is read so often.
+    pub without_gates: Duration,
+    /// The longest wait after failures.
+    pub retry: Duration,
+    /// How old a reading may be and still answer questions.
+    pub good_for: Duration,
+    /// So long must many nodes be missing before it is believed.
+    pub believe_loss: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            nodes: Duration::from_millis(2_500),
+            jobs: Duration::from_secs(20),
+            reservations: Duration::from_mins(1),
+            audit: Duration::from_mins(5),
+            without_gates: Duration::from_secs(10),
+            retry: Duration::from_secs(15),
+            good_for: Duration::from_secs(30),
+            believe_loss: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Reads one cluster. Made with its [`Handle`]; [`Keeper::run`] does the work.
+pub struct Keeper {
+    pub(super) client: Arc<Client>,
+    pub(super) pace: Pace,
+    pub(super) snapshot: Snapshot,
+    pub(super) gates: Gates,
+    pub(super) due: Due,
+    /// Names that Slurm has, or had until something else than one list says otherwise.
+    pub(super) known: BTreeSet<String>,
+    /// Since when many nodes are missing.
+    pub(super) loss_since: Option<Instant>,
+    failures: u32,
+    published: watch::Sender<Arc<Snapshot>>,
+    wishes: Arc<Wishes>,
+}
+
+/// From when on to ask for changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gates {
+    pub are_trusted: bool,
+    pub nodes: Option<Gate>,
+    pub jobs: Option<Gate>,
+    pub reservations: Option<Gate>,
+}
+
+/// When each table is read next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub nodes: Instant,
+    /// Single readings of followed nodes between two lists.
+    pub followed: Instant,
+    pub jobs: Instant,
+    pub reservations: Instant,
+    pub audit: Instant,
+}
+
+#[derive(Default)]
+struct Wishes {
+    soon: Notify,
+    followed: Mutex<BTreeSet<NodeName>>,
+}
+
+/// Looks at one cluster.
+#[derive(Clone)]
+pub struct Handle {
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    wishes: Arc<Wishes>,
+}
+
+impl Handle {
+    /// The newest snapshot; never waits.
+    pub fn latest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshots.borrow())
+    }
+
+    /// Waits until something changed since the last call. Fails when the keeper has ended.
+    pub async fn changed(&mut self) -> Result<Arc<Snapshot>, watch::error::RecvError> {
+        self.snapshots.changed().await?;
+        Ok(Arc::clone(&self.snapshots.borrow_and_update()))
+    }
+
+    /// Asks for a reading now, after a write.
+    pub fn read_soon(&self) {
+        self.wishes.soon.notify_one();
+    }
+
+    /// Nodes that somebody waits for: they are read singly where the whole list comes seldom.
+    pub fn follow(&self, names: BTreeSet<NodeName>) {
+        *self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+}
+
+impl Keeper {
+    /// Reads nothing yet.
+    pub fn new(client: Arc<Client>, pace: Pace) -> (Self, Handle) {
+        let now = Instant::now();
+        let snapshot = Snapshot::empty(pace.good_for);
+        let (published, snapshots) = watch::channel(Arc::new(snapshot.clone()));
+        let wishes = Arc::new(Wishes::default());
+        let keeper = Self {
+            client,
+            pace,
+            snapshot,
+            gates: Gates { are_trusted: true, nodes: None, jobs: None, reservations: None },
+            due: Due { nodes: now, followed: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
+            known: BTreeSet::new(),
+            loss_since: None,
+            failures: 0,
+            published,
+            wishes: Arc::clone(&wishes),
+        };
+        (keeper, Handle { snapshots, wishes })
+    }
+
+    /// Reads until nobody looks any more.
+    pub async fn run(mut self) {
+        loop {
+            let next = self.due.nodes.min(self.due.followed).min(self.due.jobs).min(self.due.reservations);
+            let wishes = Arc::clone(&self.wishes);
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => {}
+                () = wishes.soon.notified() => self.due.nodes = Instant::now(),
+                () = self.published.closed() => return,
+            }
+            let before = self.snapshot.clone();
+            let read = self.read_due(Instant::now()).await;
+            self.note(read);
+            self.publish(&before);
+        }
+    }
+
+    async fn read_due(&mut self, now: Instant) -> Result<(), RestError> {
+        if self.due.nodes <= now {
+            self.read_nodes().await?;
+        } else if self.due.followed <= now {
+            let followed = self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            self.read_followed(&followed).await?;
+        }
+        if self.due.jobs <= now {
+            self.read_jobs().await?;
+        }
+        if self.due.reservations <= now {
+            self.read_reservations().await?;
+        }
+        Ok(())
+    }
+
+    /// After a failure everything waits, longer each time.
+    fn note(&mut self, read: Result<(), RestError>) {
+        let Err(error) = read else {
+            self.failures = 0;
+            self.snapshot.trouble.clear();
+            return;
+        };
+        let wait = self.pace.nodes.saturating_mul(1 << self.failures.min(4)).min(self.pace.retry);
+        if self.failures == 0 {
+            tracing::warn!(%error, "Slurm cannot be read");
+        }
+        self.failures += 1;
+        self.snapshot.trouble = error.to_string();
+        let later = Instant::now() + wait;
+        let Due { nodes, followed, jobs, reservations, .. } = &mut self.due;
+        for due in [nodes, followed, jobs, reservations] {
+            *due = (*due).max(later);
+        }
+    }
+
+    /// Everybody sees the new snapshot; only what has changed wakes somebody.
+    fn publish(&self, before: &Snapshot) {
+        let (old, new) = (before, &self.snapshot);
+        let is_news = !Arc::ptr_eq(&old.nodes.table, &new.nodes.table)
+            || !Arc::ptr_eq(&old.jobs.table, &new.jobs.table)
+            || !Arc::ptr_eq(&old.reservations.table, &new.reservations.table)
+            || old.trouble.is_empty() != new.trouble.is_empty()
+            || old.nodes.at.is_none() != new.nodes.at.is_none();
+        self.published.send_if_modified(|published| {
+            *published = Arc::new(new.clone());
+            is_news
+        });
+    }
+}

@@ -1,0 +1,282 @@
+//! The snapshot itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::answer::{Answer, Deadline, Why};
+use crate::hostlist::{HostSet, Hostlist};
+use crate::rest::model::{Job, Node, NodeState, Number, Reservation};
+
+/// The most nodes that one job's list may name.
+const MAX_HOSTS: usize = 1 << 20;
+
+/// Slurm's nodes, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    /// Sorted by name.
+    list: Vec<Arc<Node>>,
+    /// Nodes that vanished from the list without being known to be gone.
+    pub missing: usize,
+}
+
+impl Nodes {
+    /// Takes a new list; records that are as before stay the same object, so that comparing two tables is cheap.
+    pub(super) fn updated(&self, fresh: Vec<Node>) -> Self {
+        let mut list: Vec<Arc<Node>> = fresh
+            .into_iter()
+            .map(|node| match self.shared(&node.name) {
+                Some(old) if **old == node => Arc::clone(old),
+                _ => Arc::new(node),
+            })
+            .collect();
+        list.sort_by(|one, other| one.name.cmp(&other.name));
+        list.dedup_by(|one, other| one.name == other.name);
+        Self { list, missing: 0 }
+    }
+
+    /// With one record replaced, added or (`None`) removed.
+    pub(super) fn with(&self, name: &str, node: Option<Node>) -> Self {
+        let mut list = self.list.clone();
+        let place = list.binary_search_by(|known| known.name.as_str().cmp(name));
+        match (place, node) {
+            (Ok(at), Some(node)) if *list[at] == node => {}
+            (Ok(at), Some(node)) => list[at] = Arc::new(node),
+            (Err(at), Some(node)) => list.insert(at, Arc::new(node)),
+            (Ok(at), None) => drop(list.remove(at)),
+            (Err(_), None) => {}
+        }
+        Self { list, missing: self.missing }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Node> {
+        self.shared(name).map(|node| &**node)
+    }
+
+    pub(super) fn shared(&self, name: &str) -> Option<&Arc<Node>> {
+        self.list.binary_search_by(|node| node.name.as_str().cmp(name)).ok().map(|at| &self.list[at])
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.list.iter().map(|node| &**node)
+    }
+
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Names of nodes that came, went or changed since the other table, sorted.
+    pub fn changes_since(&self, before: &Self) -> Vec<String> {
+        let (mut old, mut new) = (before.list.iter().peekable(), self.list.iter().peekable());
+        let mut changed = Vec::new();
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (None, None) => return changed,
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(old), Some(new)) => old.name.cmp(&new.name),
+            };
+            let gone = if order.is_le() { old.next() } else { None };
+            let come = if order.is_ge() { new.next() } else { None };
+            match (gone, come) {
+                (Some(one), Some(other)) if Arc::ptr_eq(one, other) || one == other => {}
+                (Some(node), _) | (None, Some(node)) => changed.push(node.name.clone()),
+                (None, None) => return changed,
+            }
+        }
+    }
+}
+
+/// Slurm's queue: the jobs that have not ended.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    list: Vec<Job>,
+    /// For each job that holds nodes: which, or nothing where the list cannot be read.
+    held: Vec<(usize, Option<HostSet>)>,
+}
+
+impl Jobs {
+    pub(super) fn of(list: Vec<Job>) -> Self {
+        let holding = list.iter().enumerate().filter(|(_, job)| job.job_state.holds_nodes());
+        let held = holding.map(|(at, job)| (at, Hostlist::parse(&job.nodes).and_then(|hosts| hosts.to_set(MAX_HOSTS)).ok())).collect();
+        Self { list, held }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.list.iter()
+    }
+
+    /// Jobs that hold the node; the second part is true where a job's nodes cannot be read, so that it might hold it too.
+    pub fn on<'a>(&'a self, node: &str) -> (Vec<&'a Job>, bool) {
+        let jobs = self.held.iter().filter(|(_, hosts)| hosts.as_ref().is_some_and(|hosts| hosts.contains(node)));
+        (jobs.map(|(at, _)| &self.list[*at]).collect(), self.held.iter().any(|(_, hosts)| hosts.is_none()))
+    }
+}
+
+/// A table and when it was last known to be true, by a clock that nobody can set back.
+#[derive(Clone, Debug)]
+pub(super) struct Read<T> {
+    pub table: Arc<T>,
+    pub at: Option<Instant>,
+}
+
+impl<T: Default> Default for Read<T> {
+    fn default() -> Self {
+        Self { table: Arc::default(), at: None }
+    }
+}
+
+/// One cluster as last seen. Cheap to clone: the tables are shared.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub(super) nodes: Read<Nodes>,
+    pub(super) jobs: Read<Jobs>,
+    pub(super) reservations: Read<Vec<Reservation>>,
+    /// What failed since the last good reading, in words.
+    pub(super) trouble: String,
+    /// How old a table may be before it says nothing any more.
+    pub(super) good_for: Duration,
+}
+
+impl Snapshot {
+    pub(super) fn empty(good_for: Duration) -> Self {
+        Self {
+            nodes: Read::default(),
+            jobs: Read::default(),
+            reservations: Read::default(),
+            trouble: "no reading was tried yet".to_owned(),
+            good_for,
+        }
+    }
+
+    /// The nodes as last read, however long ago.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes.table
+    }
+
+    /// The queue as last read, however long ago.
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs.table
+    }
+
+    /// The reservations as last read, however long ago.
+    pub fn reservations(&self) -> &[Reservation] {
+        &self.reservations.table
+    }
+
+    /// How long ago the nodes were known to be so; `None` if never.
+    pub fn age(&self, now: Instant) -> Option<Duration> {
+        self.nodes.at.map(|at| now.saturating_duration_since(at))
+    }
+
+    /// What failed since the last good reading; empty when all is well.
+    pub fn trouble(&self) -> &str {
+        &self.trouble
+    }
+
+    /// Whether the nodes are fresh and whole.
+    pub fn is_complete(&self, now: Instant) -> bool {
+        self.fresh_nodes(now).is_ok() && self.nodes.table.missing == 0
+    }
+
+    /// Whether Slurm has a record of the node.
+    pub fn is_registered(&self, name: &str, now: Instant) -> Answer {
+        match self.node(name, now) {
+            Ok(Some(node)) => (!node.state.has(&NodeState::Future)).into(),
+            Ok(None) => Answer::No,
+            Err(why) => Answer::Unknown(why),
+        }
+    }
+
+    /// Whether the node takes no new job and has none. A node without a record is not drained: it has no state.
+    pub fn is_drained(&self, name: &str, now: Instant) -> Answer {
+        match self.node(name, now) {
+            Ok(Some(node)) if node.state.is_drained() => match self.is_busy(name, now) {
+                Answer::No => Answer::Yes,
+                Answer::Yes => Answer::No,
+                unknown @ Answer::Unknown(_) => unknown,
+            },
+            Ok(_) => Answer::No,
+            Err(why) => Answer::Unknown(why),
+        }
+    }
+
+    /// Whether a job is on the node. *No* needs both the node's state and the queue, fresh and readable.
+    pub fn is_busy(&self, name: &str, now: Instant) -> Answer {
+        let node = match self.node(name, now) {
+            Ok(node) => node,
+            Err(why) => return Answer::Unknown(why),
+        };
+        if node.is_some_and(|node| node.state.is_busy() || node.alloc_cpus > 0) {
+            return Answer::Yes;
+        }
+        if let Some(node) = node.filter(|node| !node.state.is_clear()) {
+            let why = format!("Slurm gives node `{name}` the state `{}`, which says nothing about jobs", node.state);
+            return Answer::Unknown(Why::Unclear(why));
+        }
+        match self.fresh_jobs(now).map(|jobs| jobs.on(name)) {
+            Err(why) => Answer::Unknown(why),
+            Ok((jobs, _)) if !jobs.is_empty() => Answer::Yes,
+            Ok((_, true)) => Answer::Unknown(Why::Unclear("a running job has a list of nodes that cannot be read".to_owned())),
+            Ok(_) => Answer::No,
+        }
+    }
+
+    /// When the last job of the node must have ended.
+    pub fn job_deadline(&self, name: &str, now: Instant) -> Deadline {
+        match self.is_busy(name, now) {
+            Answer::No => return Deadline::Free,
+            Answer::Unknown(why) => return Deadline::Unknown(why),
+            Answer::Yes => {}
+        }
+        let (jobs, unreadable) = match self.fresh_jobs(now) {
+            Ok(queue) => queue.on(name),
+            Err(why) => return Deadline::Unknown(why),
+        };
+        if unreadable || jobs.is_empty() {
+            let why = format!("node `{name}` is busy, but no job in the queue is known to be on it");
+            return Deadline::Unknown(Why::Unclear(why));
+        }
+        if jobs.iter().any(|job| job.time_limit == Number::Infinite) {
+            return Deadline::Never;
+        }
+        let ends: Option<Vec<Timestamp>> = jobs.iter().map(|job| job.end_time.moment()).collect();
+        match ends.and_then(|ends| ends.into_iter().max()) {
+            Some(end) => Deadline::At(end),
+            None => Deadline::Unknown(Why::Unclear(format!("a job on node `{name}` has no end"))),
+        }
+    }
+
+    /// The node's record in a list that is fresh; a missing one only counts when the list is whole.
+    fn node(&self, name: &str, now: Instant) -> Result<Option<&Node>, Why> {
+        let nodes = self.fresh_nodes(now)?;
+        match nodes.get(name) {
+            Some(node) => Ok(Some(node)),
+            None if nodes.missing > 0 => Err(Why::Partial { missing: nodes.missing }),
+            None => Ok(None),
+        }
+    }
+
+    fn fresh_nodes(&self, now: Instant) -> Result<&Nodes, Why> {
+        self.fresh(&self.nodes, now)
+    }
+
+    fn fresh_jobs(&self, now: Instant) -> Result<&Jobs, Why> {
+        self.fresh(&self.jobs, now)
+    }
+
+    fn fresh<'a, T>(&self, read: &'a Read<T>, now: Instant) -> Result<&'a T, Why> {
+        let Some(at) = read.at else { return Err(Why::NeverRead(self.trouble.clone())) };
+        let age = now.saturating_duration_since(at);
+        if age > self.good_for { Err(Why::Stale { age, trouble: self.trouble.clone() }) } else { Ok(&read.table) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

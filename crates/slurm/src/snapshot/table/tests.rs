@@ -1,0 +1,109 @@
+use super::*;
+use crate::rest::model::{JobState, NodeStates};
+
+const LATER: Duration = Duration::from_secs(31);
+
+fn node(name: &str, states: impl Into<NodeStates>) -> Node {
+    Node { name: name.to_owned(), state: states.into(), ..Node::default() }
+}
+
+fn job(nodes: &str, limit: Number, end: u64) -> Job {
+    Job { nodes: nodes.to_owned(), job_state: [JobState::Running].into(), time_limit: limit, end_time: Number::Set(end), ..Job::default() }
+}
+
+fn snapshot(nodes: Vec<Node>, jobs: Vec<Job>) -> (Snapshot, Instant) {
+    let now = Instant::now();
+    let mut snapshot = Snapshot::empty(Duration::from_secs(30));
+    snapshot.nodes = Read { table: Arc::new(Nodes::default().updated(nodes)), at: Some(now) };
+    snapshot.jobs = Read { table: Arc::new(Jobs::of(jobs)), at: Some(now) };
+    snapshot.trouble.clear();
+    (snapshot, now)
+}
+
+#[test]
+fn nothing_read_answers_nothing() {
+    let (empty, now) = (Snapshot::empty(Duration::from_secs(30)), Instant::now());
+    assert!(matches!(empty.is_busy("a", now), Answer::Unknown(Why::NeverRead(_))));
+    assert!(matches!(empty.is_drained("a", now), Answer::Unknown(Why::NeverRead(_))));
+    assert!(matches!(empty.is_registered("a", now), Answer::Unknown(Why::NeverRead(_))));
+    assert!(matches!(empty.job_deadline("a", now), Deadline::Unknown(Why::NeverRead(_))));
+    assert_eq!(empty.age(now), None);
+}
+
+#[test]
+fn a_fresh_reading_answers_and_an_old_one_does_not() {
+    let (snapshot, now) = snapshot(vec![node("a", [NodeState::Idle, NodeState::Drain])], vec![]);
+    assert!(snapshot.is_drained("a", now).is_yes() && snapshot.is_busy("a", now).is_no() && snapshot.is_registered("a", now).is_yes());
+    assert_eq!(snapshot.job_deadline("a", now), Deadline::Free);
+    assert!(snapshot.is_registered("ghost", now).is_no() && snapshot.is_drained("ghost", now).is_no());
+    assert!(matches!(snapshot.is_drained("a", now + LATER), Answer::Unknown(Why::Stale { .. })));
+    assert!(!snapshot.is_complete(now + LATER));
+}
+
+#[rstest::rstest]
+#[case::allocated(NodeState::Allocated)]
+#[case::mixed(NodeState::Mixed)]
+#[case::completing(NodeState::Completing)]
+fn a_node_that_works_is_busy_and_not_drained(#[case] state: NodeState) {
+    let (snapshot, now) = snapshot(vec![node("a", [state, NodeState::Drain])], vec![]);
+    assert!(snapshot.is_busy("a", now).is_yes() && snapshot.is_drained("a", now).is_no());
+}
+
+#[test]
+fn a_job_in_the_queue_outweighs_a_node_that_looks_idle() {
+    let nodes = vec![node("w-01", [NodeState::Idle, NodeState::Drain])];
+    let (snapshot, now) = snapshot(nodes, vec![job("w-[01-03,7]", Number::Set(5), 1_800_000_000)]);
+    assert!(snapshot.is_busy("w-01", now).is_yes() && snapshot.is_drained("w-01", now).is_no());
+}
+
+#[test]
+fn the_last_job_of_a_node_says_when_it_is_free() {
+    let nodes = vec![node("a1", [NodeState::Mixed]), node("a2", [NodeState::Mixed]), node("b", [NodeState::Mixed])];
+    let jobs = vec![job("a[1-2]", Number::Set(5), 1_800_000_000), job("a1", Number::Set(9), 1_800_000_500), job("a2", Number::Infinite, 0)];
+    let (snapshot, now) = snapshot(nodes, jobs);
+    assert_eq!(snapshot.job_deadline("a1", now), Deadline::At(Timestamp::from_second(1_800_000_500).unwrap()));
+    assert_eq!(snapshot.job_deadline("a2", now), Deadline::Never);
+    assert!(matches!(snapshot.job_deadline("b", now), Deadline::Unknown(Why::Unclear(_))), "busy, but nobody knows by whom");
+}
+
+#[test]
+fn a_job_whose_nodes_cannot_be_read_might_be_anywhere() {
+    let (snapshot, now) = snapshot(vec![node("a", [NodeState::Idle, NodeState::Drain])], vec![job("a[", Number::Set(5), 1_800_000_000)]);
+    assert!(matches!(snapshot.is_busy("a", now), Answer::Unknown(Why::Unclear(_))));
+    assert!(matches!(snapshot.is_drained("a", now), Answer::Unknown(Why::Unclear(_))));
+}
+
+#[rstest::rstest]
+#[case::none(&[])]
+#[case::unknown_base(&["QUANTUM", "DRAIN"])]
+#[case::only_flags(&["DRAIN", "DYNAMIC_NORM"])]
+fn a_state_without_a_base_says_nothing(#[case] words: &[&str]) {
+    let state: NodeStates = words.iter().map(|word| crate::rest::model::flag::Flag::from_word(word)).collect();
+    let (snapshot, now) = snapshot(vec![node("a", state)], vec![]);
+    assert!(matches!(snapshot.is_busy("a", now), Answer::Unknown(Why::Unclear(_))));
+    assert!(!snapshot.is_drained("a", now).is_yes());
+}
+
+#[test]
+fn a_job_in_a_state_of_the_future_holds_its_nodes() {
+    let evaporated = Job { job_state: [JobState::Other("EVAPORATED".into())].into(), ..job("a", Number::Set(5), 1_800_000_000) };
+    let (snapshot, now) = snapshot(vec![node("a", [NodeState::Idle, NodeState::Drain])], vec![evaporated]);
+    assert!(snapshot.is_busy("a", now).is_yes());
+}
+
+#[test]
+fn a_node_missing_from_a_list_that_is_not_whole_may_exist() {
+    let (mut snapshot, now) = snapshot(vec![node("a", [NodeState::Idle])], vec![]);
+    Arc::make_mut(&mut snapshot.nodes.table).missing = 3;
+    assert_eq!(snapshot.is_registered("ghost", now), Answer::Unknown(Why::Partial { missing: 3 }));
+    assert!(snapshot.is_registered("a", now).is_yes() && !snapshot.is_complete(now));
+}
+
+#[test]
+fn changes_are_the_nodes_that_came_went_or_changed() {
+    let before = Nodes::default().updated(vec![node("a", [NodeState::Idle]), node("b", [NodeState::Idle]), node("c", [NodeState::Idle])]);
+    let after = before.updated(vec![node("d", [NodeState::Idle]), node("c", [NodeState::Down]), node("a", [NodeState::Idle])]);
+    assert_eq!(after.changes_since(&before), ["b", "c", "d"]);
+    assert!(after.changes_since(&after.clone()).is_empty());
+    assert!(Arc::ptr_eq(before.shared("a").unwrap(), after.shared("a").unwrap()), "what is as before stays the same object");
+}
