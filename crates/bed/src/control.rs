@@ -19,6 +19,8 @@ pub struct Part {
     pub program: PathBuf,
     pub args: Vec<String>,
     pub log: PathBuf,
+    /// How often it is started again when it ends by itself, as a machine's init would.
+    pub restarts: u8,
 }
 
 /// What a first process is asked for.
@@ -45,6 +47,8 @@ pub enum Life {
     Running {
         pid: i32,
     },
+    /// Ended by itself, and about to be started again.
+    Restarting,
     /// Ended by request.
     Killed,
     /// Ended by itself, with the words that say how.
@@ -71,6 +75,6 @@ pub fn ask(socket: &Path, request: &Request) -> Result<Vec<PartState>, Failure> 
 pub fn first_dead(parts: &[PartState]) -> Option<Failure> {
     parts.iter().find_map(|part| match &part.life {
         Life::Ended(how) => Some(Failure::new(format!("{} ended ({how})", part.name)).with_log(&part.log)),
-        Life::Running { .. } | Life::Killed => None,
+        Life::Running { .. } | Life::Restarting | Life::Killed => None,
     })
 }

@@ -74,6 +74,7 @@ fn describe(bed: &Bed, layout: &Layout) -> Result<String, Failure> {
     for part in bed.parts()? {
         let life = match part.life {
             Life::Running { pid } => format!("running, pid {pid} inside"),
+            Life::Restarting => "about to be started again".to_owned(),
             Life::Killed => "killed on request".to_owned(),
             Life::Ended(how) => format!("ENDED ({how}), log {}", part.log.display()),
         };

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
@@ -16,12 +16,18 @@ use crate::failure::{Context, Failure};
 
 /// How often ended processes are looked for. They wait as zombies meanwhile, which costs nothing.
 const REAP: Duration = Duration::from_millis(25);
+/// How long a part that ended by itself waits before it is started again.
+const RESTART: Duration = Duration::from_millis(300);
 
 type Asked = (Request, Sender<Answer>);
 
 /// The parts of one namespace. All of its methods run on one thread, so that a part's pid is never reaped behind our back.
 pub(super) struct Supervisor {
     parts: BTreeMap<String, PartState>,
+    /// How parts are started, with the restarts they have left.
+    recipes: BTreeMap<String, Part>,
+    /// Parts to be started again, and when.
+    due: Vec<(Instant, Part)>,
     requests: Receiver<Asked>,
 }
 
@@ -38,13 +44,14 @@ impl Supervisor {
                 std::thread::spawn(move || converse(stream, &sender));
             }
         });
-        Ok(Self { parts: BTreeMap::new(), requests })
+        Ok(Self { parts: BTreeMap::new(), recipes: BTreeMap::new(), due: Vec::new(), requests })
     }
 
     /// Starts a daemon of ours.
     pub(super) fn start(&mut self, part: &Part) -> Result<(), Failure> {
         let mut command = Command::new(&part.program);
         command.args(&part.args);
+        self.recipes.insert(part.name.clone(), part.clone());
         self.spawn(&part.name, command, &part.log).map(drop)
     }
 
@@ -84,6 +91,26 @@ impl Supervisor {
                 Err(RecvTimeoutError::Disconnected) => return Failure::new("the control socket is gone"),
             }
             self.reap();
+            self.start_due();
+        }
+    }
+
+    fn start_due(&mut self) {
+        let now = Instant::now();
+        let (due, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due).into_iter().partition(|(at, _)| *at <= now);
+        self.due = later;
+        for (_, part) in due {
+            // Killed on request in the meantime: then it stays down.
+            let waits = self.parts.get(&part.name).is_some_and(|state| state.life == Life::Restarting);
+            if waits && let Err(failure) = self.start(&part) {
+                self.set_life(&part.name, Life::Ended(failure.to_string()));
+            }
+        }
+    }
+
+    fn set_life(&mut self, name: &str, life: Life) {
+        if let Some(part) = self.parts.get_mut(name) {
+            part.life = life;
         }
     }
 
@@ -93,6 +120,10 @@ impl Supervisor {
 
     fn kill(&mut self, name: &str) -> Result<(), Failure> {
         let part = self.parts.get_mut(name).ok_or_else(|| Failure::new(format!("there is no part called {name}")))?;
+        if part.life == Life::Restarting {
+            part.life = Life::Killed;
+            return Ok(());
+        }
         let Life::Running { pid } = part.life else {
             return Err(Failure::new(format!("{name} does not run")));
         };
@@ -105,13 +136,15 @@ impl Supervisor {
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             let ended = Life::Running { pid: pid.as_raw_nonzero().get() };
-            if let Some(part) = self.parts.values_mut().find(|part| part.life == ended) {
-                part.life = Life::Ended(match (status.exit_status(), status.terminating_signal()) {
-                    (Some(code), _) => format!("exit code {code}"),
-                    (None, Some(signal)) => format!("signal {signal}"),
-                    (None, None) => "for an unknown reason".to_owned(),
-                });
-            }
+            let Some(name) = self.parts.values().find(|part| part.life == ended).map(|part| part.name.clone()) else { continue };
+            let how = match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => format!("exit code {code}"),
+                (None, Some(signal)) => format!("signal {signal}"),
+                (None, None) => "for an unknown reason".to_owned(),
+            };
+            let again = self.recipes.remove(&name).filter(|part| part.restarts > 0);
+            self.set_life(&name, if again.is_some() { Life::Restarting } else { Life::Ended(how) });
+            self.due.extend(again.map(|part| (Instant::now() + RESTART, Part { restarts: part.restarts - 1, ..part })));
         }
     }
 }
@@ -138,9 +171,9 @@ fn converse(mut stream: UnixStream, sender: &Sender<Asked>) {
 
 /// Waits until a file appears; for sockets of daemons that were just started.
 pub(super) fn wait_for_file(path: &Path, patience: Duration) -> Result<(), Failure> {
-    let until = std::time::Instant::now() + patience;
+    let until = Instant::now() + patience;
     while !path.exists() {
-        if std::time::Instant::now() > until {
+        if Instant::now() > until {
             return Err(Failure::new(format!("{} did not appear within {} s", path.display(), patience.as_secs())));
         }
         std::thread::sleep(Duration::from_millis(10));

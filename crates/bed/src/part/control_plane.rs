@@ -111,5 +111,5 @@ fn client_flags(pki: &Pki, name: &str) -> Vec<String> {
 }
 
 fn part(layout: &Layout, name: &str, program: std::path::PathBuf, args: Vec<String>) -> Part {
-    Part { name: name.to_owned(), program, args, log: layout.log(name) }
+    Part { name: name.to_owned(), program, args, log: layout.log(name), restarts: 0 }
 }

@@ -19,6 +19,7 @@ pub fn containerd(node: &NodeLayout) -> Part {
         program: "containerd".into(),
         args: vec!["--config".to_owned(), "/run/containerd.toml".to_owned()],
         log: node.log("containerd"),
+        restarts: 0,
     }
 }
 
@@ -30,7 +31,8 @@ pub fn kubelet(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {
         ("node-ip", node_address(node.index).to_string()),
         ("v", "1".to_owned()),
     ]);
-    Part { name: "kubelet".to_owned(), program: spec.programs.kubernetes.join("kubelet"), args, log: node.log("kubelet") }
+    // containerd opens its socket a moment before it answers as a container runtime, and a kubelet that asks in between ends.
+    Part { name: "kubelet".to_owned(), program: spec.programs.kubernetes.join("kubelet"), args, log: node.log("kubelet"), restarts: 10 }
 }
 
 pub fn kube_proxy(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {
@@ -46,7 +48,13 @@ pub fn kube_proxy(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {
         ("conntrack-tcp-timeout-close-wait", zero()),
         ("nodeport-addresses", "primary".to_owned()),
     ]);
-    Part { name: "kube-proxy".to_owned(), program: spec.programs.kubernetes.join("kube-proxy"), args, log: node.log("kube-proxy") }
+    Part {
+        name: "kube-proxy".to_owned(),
+        program: spec.programs.kubernetes.join("kube-proxy"),
+        args,
+        log: node.log("kube-proxy"),
+        restarts: 0,
+    }
 }
 
 /// Point-to-point links instead of a bridge: every packet is routed, so Services between two pods of one node need no netfilter on

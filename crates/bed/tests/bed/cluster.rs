@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use slipway_bed::bed::Bed;
 use slipway_bed::cache::Cache;
+use slipway_bed::control::Life;
 use slipway_bed::image::{Daemon, Image, Release};
 use slipway_bed::up::{Wanted, up};
 
@@ -114,6 +115,7 @@ async fn pods_have_names_services_tokens_volumes_limits_and_their_nodes_come_and
     port_forward_answers(&bed);
     restricted_namespaces_refuse_privileged_pods(&bed);
     a_limit_of_memory_is_real(&bed, &kubectl);
+    a_kubelet_that_ends_is_started_again(&bed);
     nodes_come_and_go(&bed, &kubectl);
     a_released_volume_is_removed(&bed, &kubectl);
     bed.down().unwrap();
@@ -156,6 +158,23 @@ fn a_limit_of_memory_is_real(bed: &Bed, kubectl: &Kubectl<'_>) {
     bed.kubectl().args(["apply", "--filename=-"]).feed(&pod).unwrap();
     let reason = "--output=jsonpath={.status.containerStatuses[0].state.terminated.reason}";
     kubectl.wait_for(&["get", "pod", "greedy", reason], "OOMKilled");
+}
+
+fn a_kubelet_that_ends_is_started_again(bed: &Bed) {
+    let pid = || {
+        bed.parts().unwrap().into_iter().find_map(|part| match part.life {
+            Life::Running { pid } if part.name == "n1/kubelet" => Some(pid),
+            _ => None,
+        })
+    };
+    let first = pid().unwrap();
+    let words = bed.enter(Some(1)).unwrap();
+    assert!(Command::new(&words[0]).args(&words[1..]).args(["kill", "-9", &first.to_string()]).status().unwrap().success());
+    let until = Instant::now() + PATIENCE;
+    while pid().is_none_or(|now| now == first) {
+        assert!(Instant::now() < until, "the kubelet stayed down");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn nodes_come_and_go(bed: &Bed, kubectl: &Kubectl<'_>) {
