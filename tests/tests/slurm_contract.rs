@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap is a failed test")]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 use jiff::Timestamp;
 use slipway_bed::cache::Cache;
@@ -18,6 +18,8 @@ use slipway_tests::slurm::{Slurm, install_operator};
 /// A way from this machine to a Service of the cluster, as long as it lives.
 struct Forward {
     process: Child,
+    /// kubectl ends when nobody reads what it says; a line for each connection fits into the pipe.
+    _said: BufReader<ChildStdout>,
     url: String,
 }
 
@@ -28,10 +30,11 @@ impl Forward {
         kubectl.arg("port-forward").arg(format!("--namespace={namespace}")).arg(format!("service/{service}")).arg(format!(":{port}"));
         let mut process = kubectl.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut said = BufReader::new(process.stdout.take().unwrap());
+        said.read_line(&mut line).unwrap();
         let address = line.strip_prefix("Forwarding from ").and_then(|rest| rest.split_whitespace().next());
         let url = format!("http://{}", address.unwrap_or_else(|| panic!("kubectl said `{line}`")));
-        Self { process, url }
+        Self { process, _said: said, url }
     }
 }
 
