@@ -107,6 +107,8 @@ pub fn memory(name: &str) -> Option<u64> {
 /// Removes the group `name` and all below it from every hierarchy; waits until their last processes are gone.
 pub fn remove(name: &str, patience: Duration) -> Result<(), Failure> {
     let until = Instant::now() + patience;
+    // A frozen process dies of nothing, not even of SIGKILL, before it is thawed.
+    thaw_tree(&Path::new(ROOT).join("freezer").join(name));
     for hierarchy in mounted()? {
         let group = hierarchy.path().join(name);
         while group.exists() {
@@ -121,6 +123,16 @@ pub fn remove(name: &str, patience: Duration) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn thaw_tree(group: &Path) {
+    // A group without the file has nobody to thaw.
+    let _ = fs::write(group.join("freezer.state"), "THAWED");
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            thaw_tree(&entry.path());
+        }
+    }
 }
 
 fn remove_tree(group: &Path) -> bool {

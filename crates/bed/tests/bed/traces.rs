@@ -28,6 +28,16 @@ async fn two_beds_side_by_side_change_nothing_on_the_machine_and_leave_nothing()
     assert_eq!(before.difference(&Machine::look()), None, "after beds ran");
 }
 
+#[tokio::test]
+async fn a_bed_with_a_frozen_node_goes_down_too() {
+    let cache = Cache::open().unwrap();
+    let bed = up(&cache, &Wanted::cluster(unique("frozen"), 1)).await.unwrap();
+    let name = bed.name().clone();
+    bed.freeze_node(1).unwrap();
+    bed.down().unwrap();
+    assert_eq!(remains(name.as_str()), Vec::<String>::new());
+}
+
 /// Kills one process of a running bed and expects that everything of the bed ends by itself.
 async fn dies_whole(test: &str, victim: impl Fn(&KeeperState) -> u32) {
     let cache = Cache::open().unwrap();
