@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts the real slurmctld, and a slurmd, once for each case and prints `case TAB verdict TAB message`.
 # Runs in mount and process namespaces of its own, inside the root of the unpacked images. Standard input has one line for each file
-# of a case: `case file content`, the content as `printf %b` reads it.
+# of a case: `case file mode content`, the content as `printf %b` reads it.
 set -eu
 
 if [ "${1:-}" != one ]; then
@@ -10,7 +10,7 @@ if [ "${1:-}" != one ]; then
     printf '127.0.0.1 localhost\n10.9.8.7 ctl\n' >/lab/hosts
     mount --bind /lab/hosts /etc/hosts
     printf '%s' "$SCRIPT" >/lab/script
-    while read -r name file content; do
+    while read -r name file _ content; do
         mkdir -p "/lab/case/$name"
         printf '%b' "$content" >"/lab/case/$name/$file"
     done

@@ -10,7 +10,7 @@ use slipway_bed::image::{Archive, Daemon, Image, Inputs, Release, build};
 use slipway_bed::program::Program;
 use slipway_bed::progress::{Progress, Step};
 
-/// A root file system that holds slurmctld, slurmd and the clients.
+/// A root file system that holds slurmctld, slurmd, slurmdbd and the clients, and in its folder `database` that of a MariaDB.
 #[derive(Debug)]
 pub struct Lab {
     root: PathBuf,
@@ -19,8 +19,9 @@ pub struct Lab {
 impl Lab {
     /// Unpacks the images, once for each of their versions. Fails where they cannot be built or unpacked.
     pub fn open(cache: &Cache) -> Result<Self, Failure> {
-        let daemons = [Daemon::Slurmctld, Daemon::Slurmd].map(|daemon| Image::Slurm(daemon, Release::Slurm26_05));
-        let archives = build(cache, Progress::Quiet, &daemons, &Inputs::default())?;
+        let daemons = [Daemon::Slurmctld, Daemon::Slurmd, Daemon::Slurmdbd].map(|daemon| Image::Slurm(daemon, Release::Slurm26_05));
+        let images: Vec<Image> = daemons.into_iter().chain([Image::Mariadb]).collect();
+        let archives = build(cache, Progress::Quiet, &images, &Inputs::default())?;
         let step = Progress::Quiet.step("unpacking the images of the lab");
         let _lock = cache.lock("lab", &step)?;
         let key: Vec<_> = archives.iter().map(|archive| archive.digest.rsplit(':').next().unwrap_or_default()).collect();
@@ -29,14 +30,21 @@ impl Lab {
         if !root.is_dir() {
             forget_others(&cache.path("lab"));
             let unfinished = cache.path("lab").join("unfinished");
-            for archive in &archives {
-                unpack(archive, &unfinished, &step)?;
+            for (image, archive) in images.iter().zip(&archives) {
+                // The database brings libraries of its own.
+                let folder = if *image == Image::Mariadb { unfinished.join("database") } else { unfinished.clone() };
+                unpack(archive, &folder, &step)?;
             }
             fs::create_dir_all(unfinished.join("lab")).context(|| format!("could not make {}/lab", unfinished.display()))?;
             fs::rename(&unfinished, &root).context(|| format!("could not keep {}", root.display()))?;
         }
         step.nothing_to_do();
         Ok(Self { root })
+    }
+
+    /// Where it lies.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Runs a shell script as root inside, with `input` to read, and returns what it printed. Whatever it mounts or starts ends with it.

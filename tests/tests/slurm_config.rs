@@ -10,15 +10,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use cases::Case;
 use slipway_bed::cache::Cache;
 use slipway_slurm::hostlist::{HostSet, Hostlist, compress};
 use slipway_tests::cluster::project_root;
 use slipway_tests::expression::expressions;
 use slipway_tests::lab::Lab;
 
-/// Set to write what the real programs answered into the corpora.
-fn records() -> bool {
-    std::env::var_os("SLIPWAY_RECORD").is_some()
+/// Set to write what the real programs answered into the corpora: `SLIPWAY_RECORD=jwks` runs and writes the cases that have `jwks` in
+/// their name, an empty one all.
+fn records() -> Option<String> {
+    std::env::var("SLIPWAY_RECORD").ok()
 }
 
 fn corpus(name: &str) -> PathBuf {
@@ -39,18 +41,20 @@ fn printf_word(text: &str) -> String {
     word
 }
 
-#[test]
-fn a_real_slurmctld_gives_each_configuration_of_the_corpus_the_recorded_verdict() {
-    let text = fs::read_to_string(corpus("config.txt")).unwrap();
-    let cases = cases::read(&text);
+/// Runs the cases of a corpus, or those to be recorded, and compares the daemon's verdicts with the recorded ones, or records them.
+fn compare(name: &str, main: &str, script: &str) {
+    let text = fs::read_to_string(corpus(name)).unwrap();
+    let recorded = records();
+    let wanted = recorded.clone().unwrap_or_default();
+    let cases: Vec<Case> = cases::read(&text, main).into_iter().filter(|case| case.name.contains(&wanted)).collect();
     let mut input = String::new();
     for case in &cases {
         for (file, content) in &case.files {
-            writeln!(input, "{} {file} {}", case.name, printf_word(content)).unwrap();
+            writeln!(input, "{} {file} {} {}", case.name, case.mode, printf_word(content)).unwrap();
         }
     }
     let started = Instant::now();
-    let answers = lab().run(include_str!("../lab/config.sh"), &input).unwrap();
+    let answers = lab().run(script, &input).unwrap();
     eprintln!("{} configurations in {:.1} s", cases.len(), started.elapsed().as_secs_f32());
     let verdicts: BTreeMap<&str, (&str, &str)> = answers
         .lines()
@@ -59,17 +63,17 @@ fn a_real_slurmctld_gives_each_configuration_of_the_corpus_the_recorded_verdict(
             (fields[0], (fields[1], fields[2]))
         })
         .collect();
-    if records() {
-        let mut name = "";
+    if recorded.is_some() {
+        let mut case = "";
         let lines = text.lines().map(|line| {
-            name = line.strip_prefix("case ").unwrap_or(name);
-            match verdicts.get(name) {
+            case = line.strip_prefix("case ").unwrap_or(case);
+            match verdicts.get(case) {
                 Some((letter, message)) if line.starts_with("real ") => format!("real {letter} {message}").trim_end().to_owned(),
                 _ => line.to_owned(),
             }
         });
         let text: String = lines.map(|line| line + "\n").collect();
-        fs::write(corpus("config.txt"), text).unwrap();
+        fs::write(corpus(name), text).unwrap();
         return;
     }
     let differing: Vec<String> = cases
@@ -82,13 +86,47 @@ fn a_real_slurmctld_gives_each_configuration_of_the_corpus_the_recorded_verdict(
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
+#[test]
+fn a_real_slurmctld_gives_each_configuration_of_the_corpus_the_recorded_verdict() {
+    compare("config.txt", "slurm.conf", include_str!("../lab/config.sh"));
+}
+
+#[test]
+fn a_real_slurmdbd_gives_each_configuration_of_the_corpus_the_recorded_verdict() {
+    compare("slurmdbd.txt", "slurmdbd.conf", include_str!("../lab/slurmdbd.sh"));
+}
+
+/// Words that the compiler took apart: slurmctld holds `rl_log_f` and compares the rest by itself.
+const IN_PIECES: [&str; 1] = ["rl_log_freq="];
+
+#[test]
+fn the_real_programs_know_each_word_of_our_table() {
+    let table = fs::read_to_string(project_root().join("crates/slurm/src/config/words.tsv")).unwrap();
+    let mut input = String::new();
+    let mut count = 0;
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        // slurmdbd alone tells of these, and its corpus has them.
+        for word in fields[2].split(' ').filter(|word| !IN_PIECES.contains(word) && fields[0] != "StorageParameters") {
+            writeln!(input, "{} {} {word}", fields[0], fields[1]).unwrap();
+            count += 1;
+        }
+    }
+    // Neither may be found, or the script finds everything.
+    input.push_str("SchedulerParameters silent bf_nosuch=\nDebugFlags fatal Nosuch\n");
+    let unknown = lab().run(include_str!("../lab/words.sh"), &input).unwrap();
+    assert!(count > 300, "{count} words");
+    let expected = "SchedulerParameters bf_nosuch=: in no program\nDebugFlags Nosuch: scontrol: error: Invalid DebugFlag: Nosuch\n";
+    assert_eq!(unknown, expected);
+}
+
 /// Expressions that chance would not find.
 const HOSTILE: &str = include_str!("../lab/hostile.txt");
 
 #[test]
 fn the_real_scontrol_reads_and_writes_lists_of_hosts_as_we_do() {
     let recorded = || fs::read_to_string(corpus("hostlist.tsv")).unwrap();
-    let asked: Vec<String> = if records() {
+    let asked: Vec<String> = if records().is_some() {
         HOSTILE.lines().map(str::to_owned).chain(expressions(1, 400)).collect()
     } else {
         let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
@@ -101,7 +139,7 @@ fn the_real_scontrol_reads_and_writes_lists_of_hosts_as_we_do() {
         known.into_iter().step_by(4).chain(expressions(seed, 200)).collect()
     };
     let answers = lab().run(include_str!("../lab/hostlist.sh"), &(asked.join("\n") + "\n")).unwrap();
-    if records() {
+    if records().is_some() {
         let marked = |line: &str| {
             let (expression, answer) = line.split_once('\t').unwrap();
             let ours = Hostlist::parse(&expression.replace("\\t", "\t").replace("\\n", "\n"));

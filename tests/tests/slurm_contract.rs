@@ -9,6 +9,7 @@ use slipway_bed::cache::Cache;
 use slipway_bed::image::Image;
 use slipway_bed::progress::Progress;
 use slipway_bed::up::{Wanted, up};
+use slipway_sim::contract::openapi::undocumented;
 use slipway_sim::contract::{Target, agreed_version, broken_promises};
 use slipway_slurm::rest::Version;
 use slipway_slurm::rest::clock::Clock;
@@ -64,8 +65,10 @@ async fn a_real_slurmrestd_keeps_the_contract_in_every_version_it_serves() {
     let target = Target { url: forward.url.clone(), key: key.into_bytes(), clock, workers, partition: "worker".to_owned() };
 
     assert_eq!(agreed_version(&target).await.unwrap(), Version::V45);
+    let document = target.openapi().await.unwrap();
     let mut broken = Vec::new();
     for version in Version::NEWEST_FIRST {
+        broken.extend(undocumented(&document, version).into_iter().map(|field| format!("{field}: not in the server's own document")));
         broken.extend(broken_promises(&target, version).await.unwrap());
     }
     drop(forward);

@@ -5,7 +5,8 @@
 //! | `fault` | a [`Fault`]: `{"kind": "stall", "path": "nodes", "times": 1}` |
 //! | `heal`, `forget`, `expire-tokens` | none |
 //! | `flip` | `{"down": true, "reason": "switch"}` |
-//! | `register` | `{"name": "w[1-3]", "cpus": 4, "features": ["worker"]}` |
+//! | `register` | `{"name": "w[1-3]", "cpus": 4, "features": ["worker"], "topology": "tree:s1"}` |
+//! | `topology` | `{"name": "tree", "units": ["s1", "s2"]}` |
 //! | `turn` | `{"seconds": 60}` |
 
 use std::time::Duration;
@@ -32,6 +33,15 @@ struct Register {
     cpus: u64,
     #[serde(default)]
     features: Vec<String>,
+    /// Where it is, in a topology that `topology` has made.
+    #[serde(default)]
+    topology: String,
+}
+
+#[derive(Deserialize)]
+struct Topology {
+    name: String,
+    units: Vec<String>,
 }
 
 fn two() -> u64 {
@@ -63,9 +73,12 @@ pub fn obey(sim: &Sim, request: &Incoming) -> Option<Answer> {
         }
         "flip" => body::<Flip>(request).map(|flip| sim.flip(flip.down, &flip.reason)),
         "turn" => body::<Turn>(request).map(|turn| sim.turn(Duration::from_secs(turn.seconds))),
+        "topology" => body::<Topology>(request).map(|new| {
+            sim.world(|world| world.topologies.insert(new.name, new.units));
+        }),
         "register" => body::<Register>(request).and_then(|new| {
             let names = Hostlist::parse(&new.name).map_err(|_| "the name is no hostlist")?;
-            sim.world(|world| names.names().take(65_536).for_each(|name| world.register(&name, new.cpus, &new.features)));
+            sim.world(|world| names.names().take(65_536).for_each(|name| world.register_at(&name, new.cpus, &new.features, &new.topology)));
             Ok(())
         }),
         _ => Err("there is no such command"),

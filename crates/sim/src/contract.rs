@@ -4,9 +4,12 @@
 //! topology. The suite leaves it as it was.
 
 mod bench;
+mod controller;
 mod gate;
 mod job;
 mod node;
+pub mod openapi;
+mod partition;
 mod reservation;
 mod token;
 
@@ -25,7 +28,9 @@ macro_rules! promises {
 }
 
 const PROMISES: &[Check] = promises![
-    node::a_controller_answers_a_ping,
+    controller::a_controller_answers_a_ping,
+    controller::the_configuration_in_force_is_told,
+    controller::counters_are_told,
     node::both_workers_are_listed_idle_and_registered,
     node::one_node_reads_as_in_the_list,
     node::every_field_that_is_read_is_there,
@@ -42,17 +47,23 @@ const PROMISES: &[Check] = promises![
     job::a_job_holds_its_node_until_cancelled,
     job::a_job_ends_by_itself_and_its_node_is_drained_then,
     job::a_held_job_is_taken_and_waits,
+    job::a_job_that_leaves_still_holds_its_node,
+    job::a_held_job_is_changed_and_released,
+    job::a_job_is_put_back_into_the_queue,
     job::bad_jobs_are_refused,
     job::a_missing_job_is_told_apart,
+    partition::partitions_are_shut_and_opened,
+    partition::partitions_come_and_go,
+    partition::a_missing_partition_is_told_apart,
     reservation::reservations_come_and_go,
-    reservation::missing_reservations_and_partitions_are_told_apart,
+    reservation::a_missing_reservation_is_told_apart,
     gate::a_quiet_table_is_not_sent_again,
     gate::no_change_slips_through_a_gate,
     token::bad_tokens_are_refused,
     token::an_ordinary_user_writes_nothing,
     token::credentials_are_needed_and_only_one_kind,
     // Last, as a real slurmctld starts anew here.
-    node::a_reconfigure_reaches_every_worker,
+    controller::a_reconfigure_reaches_every_worker,
 ];
 
 /// Asks the server to keep every promise in one version; gives the broken ones with what was seen instead.

@@ -16,17 +16,33 @@ pub struct JobRecord {
     pub required: Vec<String>,
     pub nodes: Vec<String>,
     pub submitted_at: u64,
+    /// It may not start before.
+    pub eligible_at: u64,
     pub started_at: u64,
     pub ended_at: u64,
+    /// When its last process is gone.
+    pub gone_at: u64,
     /// Minutes.
     pub limit: Option<u64>,
     /// How long it runs if nobody ends it.
     pub runs_for: u64,
+    /// How long its processes take to go when it ends.
+    pub leaves_in: u64,
 }
 
 impl JobRecord {
     pub fn is_running(&self) -> bool {
         self.state == "RUNNING"
+    }
+
+    /// It could start now.
+    pub fn waits(&self, now: u64) -> bool {
+        self.state == "PENDING" && !self.is_held && self.eligible_at <= now && self.gone_at <= now
+    }
+
+    /// Base state and flags.
+    pub fn states(&self, now: u64) -> Vec<&'static str> {
+        if self.gone_at > now { vec![self.state, "COMPLETING"] } else { vec![self.state] }
     }
 
     pub fn has_ended(&self) -> bool {
@@ -52,7 +68,7 @@ impl JobRecord {
     }
 
     /// The record in a version's shape.
-    pub fn show(&self, shape: &Map<String, Value>) -> Value {
+    pub fn show(&self, now: u64, shape: &Map<String, Value>) -> Value {
         let mut shown = shape.clone();
         let number = |number: u64| json!({"set": true, "infinite": false, "number": number});
         let mut put = |key: &str, value: Value| {
@@ -64,7 +80,7 @@ impl JobRecord {
         put("name", json!(self.name));
         put("partition", json!(self.partition));
         put("comment", json!(self.comment));
-        put("job_state", json!([self.state]));
+        put("job_state", json!(self.states(now)));
         put("state_reason", json!(self.reason));
         put("nodes", json!(slipway_slurm::hostlist::compress(self.nodes.iter().map(String::as_str))));
         put("required_nodes", json!(self.required.join(",")));
@@ -86,4 +102,10 @@ impl JobRecord {
 pub fn duration_of(script: &str) -> u64 {
     let mut words = script.split_whitespace().skip_while(|word| *word != "sleep");
     words.nth(1).and_then(|seconds| seconds.parse().ok()).unwrap_or(1)
+}
+
+/// How long a script's processes take to go: as long as its trap of TERM sleeps, or a second.
+pub fn leaving_of(script: &str) -> u64 {
+    let trap = script.split("trap \"sleep ").nth(1).and_then(|rest| rest.split('"').next());
+    trap.and_then(|seconds| seconds.parse().ok()).unwrap_or(1)
 }

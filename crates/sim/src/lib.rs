@@ -6,9 +6,12 @@
 pub mod answer;
 pub mod command;
 pub mod contract;
+pub mod controller;
 pub mod fault;
 pub mod job;
 pub mod node;
+pub mod partition;
+mod queue;
 pub mod release;
 pub mod reservation;
 pub mod route;

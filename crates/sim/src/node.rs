@@ -11,8 +11,12 @@ pub struct NodeRecord {
     pub is_down: bool,
     pub is_draining: bool,
     pub is_failing: bool,
+    /// Its slurmd said something that slurmctld cannot accept.
+    pub is_invalid: bool,
     /// Not heard of until then: Slurm shows so after a drain is lifted.
     pub silent_until: u64,
+    /// Processes of a job that has ended are still there until then.
+    pub completing_until: u64,
     /// The slurmd is gone, and nobody has noticed.
     pub is_dead: bool,
     pub cpus: u64,
@@ -52,7 +56,9 @@ impl NodeRecord {
             is_down: false,
             is_draining: false,
             is_failing: false,
+            is_invalid: false,
             silent_until: 0,
+            completing_until: 0,
             is_dead: false,
             cpus: 2,
             alloc_cpus: 0,
@@ -71,13 +77,14 @@ impl NodeRecord {
         }
     }
 
-    pub fn is_busy(&self) -> bool {
-        self.alloc_cpus > 0
+    pub fn is_busy(&self, now: u64) -> bool {
+        self.alloc_cpus > 0 || self.completing_until > now
     }
 
     /// Can be given a job.
-    pub fn takes_jobs(&self) -> bool {
-        self.kind == NodeKind::Dynamic && !self.is_down && !self.is_draining && !self.is_failing && self.alloc_cpus < self.cpus
+    pub fn takes_jobs(&self, now: u64) -> bool {
+        let is_well = self.kind == NodeKind::Dynamic && !self.is_down && !self.is_draining && !self.is_failing;
+        is_well && self.alloc_cpus < self.cpus && self.completing_until <= now
     }
 
     /// In the order in which Slurm names them.
@@ -96,10 +103,12 @@ impl NodeRecord {
             (self.kind == NodeKind::External, "EXTERNAL"),
             (self.kind == NodeKind::Cloud, "CLOUD"),
             (self.is_draining, "DRAIN"),
+            (self.completing_until > now, "COMPLETING"),
             (self.silent_until > now, "NOT_RESPONDING"),
             (self.kind == NodeKind::Cloud, "POWERED_DOWN"),
             (self.is_failing, "FAIL"),
             (in_maintenance, "MAINTENANCE"),
+            (self.is_invalid, "INVALID_REG"),
             (true, "DYNAMIC_NORM"),
         ];
         std::iter::once(base).chain(flags.into_iter().filter(|(is, _)| *is).map(|(_, word)| word)).collect()

@@ -1,14 +1,17 @@
 //! From a request to what becomes of it.
 
+mod write;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use slipway_slurm::rest::Version;
 
 use crate::answer::{Answer, Refusal};
 use crate::fault::FaultKind;
+use crate::node::NodeRecord;
+use crate::partition::PartitionRecord;
 use crate::sim::{Incoming, Outcome, Sim, State};
-use crate::template::Shapes;
-use crate::update::words;
+use crate::template::{self, Shapes};
 use crate::world::World;
 
 /// What goes wrong with one request.
@@ -80,7 +83,8 @@ impl Sim {
         let user = self.user_of(token, state).filter(|_| !ills.refuse_tokens);
         let mut ask = Ask { sim: self, version, shapes, query: &request.query, body: Value::Null, ills, user: String::new() };
         if (request.method.as_str(), parts.as_slice()) == ("GET", ["ping"].as_slice()) {
-            let pings = Value::Array(vec![Value::Object(shapes.ping.clone())]);
+            let pings =
+                state.world.controllers.iter().enumerate().map(|(place, controller)| controller.show(place, &shapes.ping)).collect();
             return ask.envelope(200, Map::from_iter([("pings".to_owned(), pings)]), &[], &[]);
         }
         if !is_known(&request.method, &parts, version) {
@@ -97,7 +101,8 @@ impl Sim {
                 Err(_) => return Answer::plain(400, "Bad request body"),
             }
         }
-        if request.method == "GET" && parts != ["reconfigure"] {
+        let only_reads = request.method == "GET" && !matches!(parts.as_slice(), ["reconfigure"] | [.., "requeue"]);
+        if only_reads {
             ask.read(&parts, state)
         } else if ask.user != "slurm" && ask.user != "root" {
             ask.refuse(&[Refusal::new(2010, "Failure to update")])
@@ -115,19 +120,33 @@ fn is_known(method: &str, parts: &[&str], version: Version) -> bool {
     match (method, parts) {
         (
             "GET",
-            ["nodes" | "jobs" | "partitions" | "reservations" | "reconfigure"]
+            ["nodes" | "jobs" | "partitions" | "reservations" | "reconfigure" | "diag"]
             | ["node" | "partition" | "reservation", _]
             | ["jobs", "state"],
         )
         | ("POST", ["nodes"] | ["node", _] | ["job", "submit"])
         | ("DELETE", ["reservation", _]) => true,
-        ("GET" | "DELETE", ["job", id]) => id.parse::<u64>().is_ok(),
+        ("GET" | "POST" | "DELETE", ["job", id]) => id.parse::<u64>().is_ok(),
         // No host lists in a path.
         ("DELETE", ["node", name]) => !name.contains(['[', '%']),
         ("POST", ["reservation"]) => version.writes_reservations(),
         ("POST", ["new", "node"]) => version.creates_nodes(),
+        ("GET", ["conf"]) => version.tells_its_configuration(),
+        ("GET", ["job", _, "requeue"]) => version.requeues_jobs(),
+        ("POST", ["partitions"]) | ("DELETE", ["partition", _]) => version.writes_partitions(),
         _ => false,
     }
+}
+
+/// The configuration in force.
+fn conf_of(world: &World) -> Map<String, Value> {
+    let mut conf = template::conf();
+    if let Some(meta) = conf.get_mut("slurm_conf_meta").and_then(Value::as_object_mut) {
+        meta.insert("HashValue".to_owned(), json!(world.configuration.in_force));
+        meta.insert("BOOT_TIME".to_owned(), json!(world.configuration.read_at));
+        meta.insert("LastUpdate".to_owned(), json!(world.now));
+    }
+    conf
 }
 
 impl Ask<'_> {
@@ -143,10 +162,15 @@ impl Ask<'_> {
                 let shown = listed.nodes.values().filter(|node| World::is_shown(node)).map(|node| self.show_node(listed, &node.name));
                 self.list("nodes", shown, Some(world.changed.nodes), world.now)
             }
-            ["jobs"] => self.list("jobs", listed.jobs.values().map(|job| job.show(&self.shapes.job)), Some(world.changed.jobs), world.now),
+            ["jobs"] => self.list(
+                "jobs",
+                listed.jobs.values().map(|job| job.show(listed.now, &self.shapes.job)),
+                Some(world.changed.jobs),
+                world.now,
+            ),
             ["partitions"] => self.list(
                 "partitions",
-                listed.partitions.iter().map(|name| self.show_partition(listed, name)),
+                listed.partitions.iter().map(|it| self.show_partition(listed, it)),
                 Some(world.changed.partitions),
                 world.now,
             ),
@@ -160,16 +184,16 @@ impl Ask<'_> {
             }
             ["node", name] => self.refuse(&[Refusal::new(0, format!("Failure to query node {name}"))]),
             ["job", id] => match id.parse().ok().and_then(|id: u64| world.jobs.get(&id)) {
-                Some(job) => self.list("jobs", std::iter::once(job.show(&self.shapes.job)), None, world.now),
+                Some(job) => self.list("jobs", std::iter::once(job.show(world.now, &self.shapes.job)), None, world.now),
                 None => self.no_job(id),
             },
-            ["partition", name] if world.partitions.iter().any(|known| known == name) => {
-                self.list("partitions", std::iter::once(self.show_partition(world, name)), None, world.now)
-            }
-            ["partition", name] if self.sim.release().shrugs() => {
-                self.envelope(200, Map::new(), &[], &[format!("Unable to find partition {name}")])
-            }
-            ["partition", _] => self.refuse(&[Refusal { status: Some(422), ..Refusal::new(2000, "Unable to query partitions") }]),
+            ["partition", name] => match world.partitions.iter().find(|known| known.name == *name) {
+                Some(it) => self.list("partitions", std::iter::once(self.show_partition(world, it)), None, world.now),
+                None if self.sim.release().shrugs() => self.envelope(200, Map::new(), &[], &[format!("Unable to find partition {name}")]),
+                None => self.refuse(&[Refusal { status: Some(422), ..Refusal::new(2000, "Unable to query partitions") }]),
+            },
+            ["diag"] => self.envelope(200, Map::from_iter([("statistics".to_owned(), self.statistics(world))]), &[], &[]),
+            ["conf"] => self.envelope(200, conf_of(world), &[], &[]),
             ["reservation", name] => match world.reservations.get(*name) {
                 Some(it) => self.list("reservations", std::iter::once(it.show(&self.shapes.reservation)), None, world.now),
                 None if self.sim.release().shrugs() && world.reservations.is_empty() => {
@@ -182,62 +206,31 @@ impl Ask<'_> {
         }
     }
 
-    fn write(&self, method: &str, parts: &[&str], world: &mut World) -> Payload {
-        let nothing = || Ok((Map::new(), Vec::new()));
-        let once = |done: Result<(), Refusal>| done.map(|()| (Map::new(), Vec::new())).map_err(|refusal| vec![refusal]);
-        match (method, parts) {
-            ("GET", ["reconfigure"]) => {
-                for node in world.nodes.values_mut().filter(|node| !node.is_dead && node.started_at > 0) {
-                    node.started_at = world.now;
-                }
-                world.changed.nodes = world.now;
-                nothing()
-            }
-            ("POST", ["nodes"]) => {
-                world.update_nodes(&words(&self.body["name"]).unwrap_or_default(), &self.body, &self.user).and_then(|()| nothing())
-            }
-            ("POST", ["node", name]) => world.update_nodes(&[(*name).to_owned()], &self.body, &self.user).and_then(|()| nothing()),
-            ("POST", ["new", "node"]) => once(world.create_nodes(self.body["node_conf"].as_str().unwrap_or_default())),
-            ("DELETE", ["node", name]) => once(world.delete_node(name)),
-            ("POST", ["job", "submit"]) => {
-                let (id, is_held) = world.submit(&self.body["job"]).map_err(|refusal| vec![refusal])?;
-                let held = "Job is in held state, pending scheduler release".to_owned();
-                let warnings =
-                    if is_held { vec![format!("Job submission resulted in non-zero return code: {held}"), held] } else { Vec::new() };
-                let payload = [("job_id", json!(id)), ("step_id", json!("batch")), ("job_submit_user_msg", json!(""))];
-                Ok((payload.map(|(key, value)| (key.to_owned(), value)).into_iter().collect(), warnings))
-            }
-            ("DELETE", ["job", id]) => {
-                let status = world.cancel(id.parse().unwrap_or_default());
-                Ok((Map::from_iter([("status".to_owned(), Value::Array(status))]), Vec::new()))
-            }
-            ("POST", ["reservation"]) => {
-                world.write_reservation(&self.body).map_err(|refusal| vec![refusal])?;
-                let warning = "Slurm accounting storage is disabled. Could not query the following: [TRES].".to_owned();
-                Ok((Map::from_iter([("reservations".to_owned(), json!([self.body]))]), vec![warning.clone(), warning]))
-            }
-            ("DELETE", ["reservation", name]) => once(world.delete_reservation(name)),
-            _ => Err(Vec::new()),
-        }
-    }
-
     fn show_node(&self, world: &World, name: &str) -> Value {
         let Some(node) = world.nodes.get(name) else { return Value::Null };
         let reservation = world.reservation_of(name);
         let in_maintenance = reservation.is_some_and(|it| it.flags.iter().any(|flag| flag == "MAINT"));
-        let partitions: Vec<&str> = world.partitions.iter().filter(|name| node.features.contains(name)).map(String::as_str).collect();
+        let partitions = world.partitions.iter().filter(|it| node.features.contains(&it.node_set)).map(|it| it.name.as_str());
+        let partitions: Vec<&str> = partitions.collect();
         let states = node.states(world.now, reservation.is_some(), in_maintenance);
         node.show(world.now, &self.shapes.node, &states, &partitions, reservation.map_or("", |it| &it.name))
     }
 
-    fn show_partition(&self, world: &World, name: &str) -> Value {
-        let mut shown = self.shapes.partition.clone();
-        let members: Vec<&str> =
-            world.nodes.values().filter(|node| node.features.iter().any(|it| it == name)).map(|node| node.name.as_str()).collect();
-        let nodes = json!({"allowed_allocation": "", "configured": slipway_slurm::hostlist::compress(members.iter().copied()), "total": members.len()});
-        shown.insert("name".to_owned(), json!(name));
-        shown.insert("node_sets".to_owned(), json!(name));
-        shown.insert("nodes".to_owned(), nodes);
+    fn show_partition(&self, world: &World, partition: &PartitionRecord) -> Value {
+        let is_member = |node: &&NodeRecord| node.features.contains(&partition.node_set);
+        let members: Vec<&str> = world.nodes.values().filter(is_member).map(|node| node.name.as_str()).collect();
+        partition.show(&self.shapes.partition, &members)
+    }
+
+    fn statistics(&self, world: &World) -> Value {
+        let mut shown = self.shapes.statistics.clone();
+        let count = |state: &str| world.jobs.values().filter(|job| job.state == state).count();
+        shown.insert("jobs_submitted".to_owned(), json!(world.last_job));
+        shown.insert("jobs_pending".to_owned(), json!(count("PENDING")));
+        shown.insert("jobs_running".to_owned(), json!(count("RUNNING")));
+        for (key, moment) in [("req_time", world.now), ("req_time_start", world.configuration.read_at)] {
+            shown.insert(key.to_owned(), json!({"set": true, "infinite": false, "number": moment}));
+        }
         Value::Object(shown)
     }
 
@@ -248,7 +241,7 @@ impl Ask<'_> {
         }
         let wanted: Vec<u64> = wanted.iter().filter_map(|id| id.parse().ok()).collect();
         let jobs = world.jobs.values().filter(|job| wanted.is_empty() || wanted.contains(&job.id));
-        let jobs: Vec<Value> = jobs.map(|job| json!({"job_id": job.id.to_string(), "state": [job.state]})).collect();
+        let jobs: Vec<Value> = jobs.map(|job| json!({"job_id": job.id.to_string(), "state": job.states(world.now)})).collect();
         self.envelope(200, Map::from_iter([("jobs".to_owned(), Value::Array(jobs))]), &[], &[])
     }
 

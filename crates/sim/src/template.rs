@@ -13,6 +13,7 @@ pub struct Shapes {
     pub partition: Map<String, Value>,
     pub reservation: Map<String, Value>,
     pub ping: Map<String, Value>,
+    pub statistics: Map<String, Value>,
     pub meta: Map<String, Value>,
 }
 
@@ -24,6 +25,7 @@ macro_rules! recorded {
             include_str!(concat!("../../slurm/tests/fixtures/", $version, "-partitions.json")),
             include_str!(concat!("../../slurm/tests/fixtures/", $version, "-reservations.json")),
             include_str!(concat!("../../slurm/tests/fixtures/", $version, "-ping.json")),
+            include_str!(concat!("../../slurm/tests/fixtures/", $version, "-diag.json")),
         ])
     };
 }
@@ -39,20 +41,32 @@ pub fn all() -> BTreeMap<Version, Shapes> {
     all.into_iter().collect()
 }
 
-fn shapes([nodes, jobs, partitions, reservations, pings]: [&str; 5]) -> Shapes {
+fn shapes([nodes, jobs, partitions, reservations, pings, diag]: [&str; 6]) -> Shapes {
     Shapes {
         node: first(nodes, "nodes"),
         job: first(jobs, "jobs"),
         partition: first(partitions, "partitions"),
         reservation: first(reservations, "reservations"),
         ping: first(pings, "pings"),
-        meta: body(pings).remove("meta").and_then(|meta| meta.as_object().cloned()).unwrap_or_default(),
+        statistics: object(diag, "statistics"),
+        meta: object(pings, "meta"),
     }
 }
 
 fn body(recorded: &str) -> Map<String, Value> {
     let whole: Value = serde_json::from_str(recorded).unwrap_or_default();
     whole["body"].as_object().cloned().unwrap_or_default()
+}
+
+fn object(recorded: &str, key: &str) -> Map<String, Value> {
+    body(recorded).remove(key).and_then(|object| object.as_object().cloned()).unwrap_or_default()
+}
+
+/// `slurm_conf` and `slurm_conf_meta`; only the newest version has them.
+pub fn conf() -> Map<String, Value> {
+    let mut body = body(include_str!("../../slurm/tests/fixtures/v45-conf.json"));
+    body.retain(|key, _| key.starts_with("slurm_conf"));
+    body
 }
 
 fn first(recorded: &str, list: &str) -> Map<String, Value> {
@@ -72,6 +86,7 @@ mod tests {
                 ("partition", &shapes.partition),
                 ("reservation", &shapes.reservation),
                 ("ping", &shapes.ping),
+                ("statistics", &shapes.statistics),
                 ("meta", &shapes.meta),
             ] {
                 assert!(shape.len() >= 3, "{version} has no {what}");

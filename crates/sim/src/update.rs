@@ -1,11 +1,11 @@
 //! Writes: what a request's body does to the world.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use slipway_slurm::hostlist::Hostlist;
 
 use crate::answer::Refusal;
-use crate::job::{JobRecord, duration_of};
 use crate::node::{NodeKind, NodeRecord};
+use crate::partition::PartitionRecord;
 use crate::reservation::ReservationRecord;
 use crate::world::World;
 
@@ -25,7 +25,7 @@ pub fn words(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A number, bare or wrapped.
-fn number(value: &Value) -> Option<u64> {
+pub(crate) fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Object(wrapper) if wrapper.get("set").and_then(Value::as_bool) == Some(false) => None,
         Value::Object(wrapper) => wrapper.get("number").and_then(Value::as_u64),
@@ -33,7 +33,7 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-fn expanded(expressions: &[String], why: &str) -> Result<Vec<String>, Refusal> {
+pub(crate) fn expanded(expressions: &[String], why: &str) -> Result<Vec<String>, Refusal> {
     let mut names = Vec::new();
     for expression in expressions {
         let list = Hostlist::parse(expression).map_err(|_| Refusal::new(2018, why))?;
@@ -69,12 +69,13 @@ impl World {
 
     fn update_node(&mut self, name: &str, states: &[String], body: &Value, user: &str) -> Result<(), i64> {
         let now = self.now;
+        let place = body["topology_str"].as_str();
+        if place.is_some_and(|place| !self.has_place(place)) {
+            return Err(2178);
+        }
         let Some(node) = self.nodes.get_mut(name) else { return Err(2018) };
-        if let Some(topology) = body["topology_str"].as_str() {
-            if !topology.is_empty() {
-                return Err(2178); // no topology is configured here
-            }
-            node.topology.clear();
+        if let Some(place) = place {
+            place.clone_into(&mut node.topology);
         }
         let features = words(&body["features"]).filter(|list| !list.is_empty());
         let active = words(&body["features_act"]).filter(|list| !list.is_empty());
@@ -122,6 +123,46 @@ impl World {
         Ok(())
     }
 
+    /// Whether every unit of a place is configured. The empty one always is: it clears.
+    pub fn has_place(&self, place: &str) -> bool {
+        place.split(',').filter(|part| !part.is_empty()).all(|part| {
+            let mut way = part.split(':');
+            let units = way.next().and_then(|topology| self.topologies.get(topology));
+            units.is_some_and(|units| way.all(|unit| units.iter().any(|known| known == unit)))
+        })
+    }
+
+    /// Creates a partition or changes the one of that name, until the next reconfigure.
+    pub fn write_partition(&mut self, body: &Value) {
+        let name = body["name"].as_str().unwrap_or_default();
+        let at = self.partitions.iter().position(|it| it.name == name).unwrap_or_else(|| {
+            self.partitions.push(PartitionRecord { is_in_file: false, ..PartitionRecord::in_file(name) });
+            self.partitions.len() - 1
+        });
+        if let Some(partition) = self.partitions.get_mut(at) {
+            if let Some(node_set) = body["node_sets"].as_str() {
+                node_set.clone_into(&mut partition.node_set);
+            }
+            if let Some(state) = words(&body["partition"]["state"]).and_then(|words| words.into_iter().next()) {
+                partition.state = state;
+            }
+        }
+        self.changed.partitions = self.now;
+    }
+
+    pub fn delete_partition(&mut self, name: &str) -> Result<(), Refusal> {
+        const WHY: &str = "Unable to delete partition";
+        if !self.partitions.iter().any(|it| it.name == name) {
+            return Err(Refusal::new(2000, WHY));
+        }
+        if self.jobs.values().any(|job| job.partition == name && !job.has_ended()) {
+            return Err(Refusal::new(2075, WHY));
+        }
+        self.partitions.retain(|it| it.name != name);
+        self.changed.partitions = self.now;
+        Ok(())
+    }
+
     /// Makes records from a line of slurm.conf.
     pub fn create_nodes(&mut self, line: &str) -> Result<(), Refusal> {
         const WHY: &str = "Failure to create node";
@@ -150,67 +191,6 @@ impl World {
         }
         self.changed.nodes = self.now;
         Ok(())
-    }
-
-    /// Takes a job; the second part says whether it is held.
-    pub fn submit(&mut self, job: &Value) -> Result<(u64, bool), Refusal> {
-        const WHY: &str = "Batch job submission failed";
-        let text = |key: &str| job[key].as_str().unwrap_or_default().to_owned();
-        match job["script"].as_str() {
-            None => return Err(Refusal::new(9000, "Populated \"script\" field is required for job submission")),
-            Some("") => return Err(Refusal::new(2009, "Batch job script empty or missing")),
-            Some(_) => {}
-        }
-        let partition =
-            Some(text("partition")).filter(|name| !name.is_empty()).or_else(|| self.partitions.first().cloned()).unwrap_or_default();
-        if !self.partitions.contains(&partition) {
-            return Err(Refusal::new(2000, WHY));
-        }
-        let required = expanded(&words(&job["required_nodes"]).unwrap_or_default(), WHY)?;
-        if required.iter().any(|name| !self.nodes.contains_key(name)) {
-            return Err(Refusal::new(2018, WHY));
-        }
-        let is_held = job["hold"].as_bool().unwrap_or_default();
-        self.last_job += 1;
-        let id = self.last_job;
-        let record = JobRecord {
-            id,
-            name: text("name"),
-            partition,
-            comment: text("comment"),
-            state: "PENDING",
-            reason: if is_held { "JobHeldUser" } else { "None" },
-            is_held,
-            node_count: number(&job["minimum_nodes"]).unwrap_or(1).max(required.len() as u64),
-            required,
-            nodes: Vec::new(),
-            submitted_at: self.now,
-            started_at: 0,
-            ended_at: 0,
-            limit: number(&job["time_limit"]),
-            runs_for: duration_of(&text("script")),
-        };
-        self.jobs.insert(id, record);
-        self.changed.jobs = self.now;
-        Ok((id, is_held))
-    }
-
-    /// The entries of `status`: none when the job was cancelled now.
-    pub fn cancel(&mut self, id: u64) -> Vec<Value> {
-        let status = |number: i64, known: bool| {
-            let words = Refusal::new(number, "").error;
-            let id_shown = json!({"set": known, "infinite": false, "number": if known { id } else { 0 }});
-            json!({"error": {"string": words, "code": number, "message": words}, "step_id": id.to_string(), "job_id": id_shown,
-                   "federation": {"sibling": ""}})
-        };
-        match self.jobs.get(&id) {
-            None => vec![status(2017, false)],
-            Some(job) if job.has_ended() => vec![status(2021, true)],
-            Some(_) => {
-                self.end_job(id, "CANCELLED");
-                Vec::new()
-            }
-        }
     }
 
     /// Creates a reservation or changes the one of that name.
@@ -250,7 +230,7 @@ impl World {
             (None, None) => record.start + length,
         };
         let ignores_jobs = record.flags.iter().any(|flag| flag == "IGNORE_JOBS");
-        if is_new && !ignores_jobs && record.nodes.iter().any(|name| self.nodes.get(name).is_some_and(NodeRecord::is_busy)) {
+        if is_new && !ignores_jobs && record.nodes.iter().any(|name| self.nodes.get(name).is_some_and(|node| node.is_busy(self.now))) {
             return Err(Refusal::new(2016, why));
         }
         self.reservations.insert(name, record);

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::answer::Refusal;
+use crate::controller::{Configuration, ControllerRecord};
 use crate::job::JobRecord;
 use crate::node::{NodeKind, NodeRecord};
+use crate::partition::PartitionRecord;
 use crate::reservation::ReservationRecord;
 
 /// How long ended jobs stay in the queue: Slurm's `MinJobAge`.
 const MIN_JOB_AGE: u64 = 300;
-/// How long the scheduler takes to notice a job.
-const SCHEDULING: u64 = 1;
 
 /// When each table last changed, in seconds of the stand-in's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,8 +28,12 @@ pub struct World {
     pub nodes: BTreeMap<String, NodeRecord>,
     pub jobs: BTreeMap<u64, JobRecord>,
     pub reservations: BTreeMap<String, ReservationRecord>,
-    /// A partition has all nodes with the feature of its name.
-    pub partitions: Vec<String>,
+    pub partitions: Vec<PartitionRecord>,
+    /// In the order of the configuration.
+    pub controllers: Vec<ControllerRecord>,
+    pub configuration: Configuration,
+    /// Topologies and their units; without any, no node can be put anywhere.
+    pub topologies: BTreeMap<String, Vec<String>>,
     pub changed: Changed,
     pub last_job: u64,
     /// Reservations whose start or end has been seen.
@@ -39,7 +43,13 @@ pub struct World {
 impl World {
     /// A cluster of `count` idle nodes `worker-0`, `worker-1`, ... in the partition `worker`.
     pub fn of_workers(count: u32, now: u64) -> Self {
-        let mut world = Self { now, partitions: vec!["worker".to_owned()], ..Self::default() };
+        let mut world = Self {
+            now,
+            partitions: vec![PartitionRecord::in_file("worker")],
+            controllers: vec![ControllerRecord::new("slurm-controller-0")],
+            configuration: Configuration { in_file: 1, in_force: 1, read_at: now },
+            ..Self::default()
+        };
         world.changed = Changed { nodes: now, jobs: now, reservations: now, partitions: now };
         for index in 0..count {
             world.register(&format!("worker-{index}"), 2, &["worker".to_owned()]);
@@ -60,12 +70,27 @@ impl World {
         record.started_at = now;
         record.is_dead = false;
         record.silent_until = 0;
+        record.is_invalid = false;
         if record.is_down {
             // ReturnToService=2
             record.is_down = false;
             record.reason.clear();
         }
         self.changed.nodes = now;
+    }
+
+    /// Like [`Self::register`], with a place in the network. One that is not configured leaves the node registered, but not usable.
+    pub fn register_at(&mut self, name: &str, cpus: u64, features: &[String], place: &str) {
+        let is_new = !self.nodes.contains_key(name);
+        let is_known = self.has_place(place);
+        self.register(name, cpus, features);
+        let Some(node) = self.nodes.get_mut(name).filter(|_| is_new) else { return };
+        if is_known {
+            place.clone_into(&mut node.topology);
+        } else {
+            node.is_draining = true;
+            node.is_invalid = true;
+        }
     }
 
     /// Brings the world to the present.
@@ -82,10 +107,11 @@ impl World {
     fn next_event(&self) -> Option<u64> {
         let jobs = self.jobs.values().map(|job| match job.state {
             "RUNNING" => job.end().0,
-            "PENDING" => job.submitted_at + SCHEDULING,
+            _ if job.gone_at > self.now => job.gone_at,
+            "PENDING" => job.eligible_at,
             _ => job.ended_at + MIN_JOB_AGE,
         });
-        let nodes = self.nodes.values().map(|node| node.silent_until);
+        let nodes = self.nodes.values().flat_map(|node| [node.silent_until, node.completing_until]);
         let reservations = self.reservations.values().flat_map(|reservation| [reservation.start, reservation.end]);
         jobs.chain(nodes).chain(reservations).filter(|at| *at > self.now).min()
     }
@@ -102,9 +128,13 @@ impl World {
         if self.jobs.len() < before {
             self.changed.jobs = now;
         }
-        if self.nodes.values().any(|node| node.silent_until == now) {
+        if self.nodes.values().any(|node| node.silent_until == now || node.completing_until == now) {
             self.changed.nodes = now;
         }
+        if self.jobs.values().any(|job| job.gone_at == now) {
+            self.changed.jobs = now;
+        }
+        self.clear_gone();
         let active: Vec<String> = self.reservations.values().filter(|it| it.is_active(now)).map(|it| it.name.clone()).collect();
         if active != self.active {
             self.active = active;
@@ -115,79 +145,11 @@ impl World {
         self.schedule();
     }
 
-    fn schedule(&mut self) {
-        let waiting: Vec<u64> = self.jobs.values().filter(|job| job.state == "PENDING" && !job.is_held).map(|job| job.id).collect();
-        for id in waiting {
-            let Some(job) = self.jobs.get(&id) else { continue };
-            if job.submitted_at + SCHEDULING > self.now {
-                continue;
-            }
-            let fits =
-                |node: &NodeRecord| node.takes_jobs() && node.features.contains(&job.partition) && !self.is_in_maintenance(&node.name);
-            let mut chosen: Vec<String> = job.required.clone();
-            let required_fit = chosen.iter().all(|name| self.nodes.get(name).is_some_and(fits));
-            let wanted = usize::try_from(job.node_count).unwrap_or(usize::MAX);
-            let others = self.nodes.values().filter(|node| !job.required.contains(&node.name) && fits(node));
-            chosen.extend(others.take(wanted.saturating_sub(job.required.len())).map(|node| node.name.clone()));
-            if !required_fit || chosen.len() < wanted {
-                continue;
-            }
-            for name in &chosen {
-                if let Some(node) = self.nodes.get_mut(name) {
-                    node.alloc_cpus += 1;
-                    node.last_busy = self.now;
-                }
-            }
-            if let Some(job) = self.jobs.get_mut(&id) {
-                job.state = "RUNNING";
-                job.reason = "None";
-                job.started_at = self.now;
-                job.nodes = chosen;
-            }
-            self.changed.jobs = self.now;
-            self.changed.nodes = self.now;
-        }
-    }
-
-    /// Ends a job now; its nodes are free.
-    pub fn end_job(&mut self, id: u64, how: &'static str) {
-        let Some(job) = self.jobs.get_mut(&id) else { return };
-        if job.is_running() {
-            for name in &job.nodes {
-                if let Some(node) = self.nodes.get_mut(name) {
-                    node.alloc_cpus = node.alloc_cpus.saturating_sub(1);
-                    node.last_busy = self.now;
-                }
-            }
-            self.changed.nodes = self.now;
-        } else {
-            job.started_at = self.now;
-        }
-        job.state = how;
-        job.ended_at = self.now;
-        self.changed.jobs = self.now;
-    }
-
-    /// Takes the jobs off a node that went down; they wait again.
-    pub fn requeue_jobs_of(&mut self, name: &str) {
-        let running: Vec<u64> =
-            self.jobs.values().filter(|job| job.is_running() && job.nodes.iter().any(|node| node == name)).map(|job| job.id).collect();
-        for id in running {
-            self.end_job(id, "PENDING");
-            if let Some(job) = self.jobs.get_mut(&id) {
-                job.nodes.clear();
-                (job.started_at, job.ended_at) = (0, 0);
-                job.submitted_at = self.now;
-                job.reason = "BeginTime";
-            }
-        }
-    }
-
     pub fn delete_node(&mut self, name: &str) -> Result<(), Refusal> {
         let why = format!("Failure to delete node {name}");
         let Some(node) = self.nodes.get(name) else { return Err(Refusal::new(2018, why)) };
         let is_reserved = self.reservations.values().any(|it| it.is_active(self.now) && it.nodes.iter().any(|node| node == name));
-        if node.is_busy() || is_reserved {
+        if node.is_busy(self.now) || is_reserved {
             return Err(Refusal::new(2016, why));
         }
         self.nodes.remove(name);
@@ -195,12 +157,26 @@ impl World {
         Ok(())
     }
 
+    /// slurmctld and every slurmd that it reaches read their files again.
+    pub fn reconfigure(&mut self) {
+        for node in self.nodes.values_mut().filter(|node| !node.is_dead && node.started_at > 0) {
+            node.started_at = self.now;
+        }
+        self.configuration = Configuration { in_force: self.configuration.in_file, read_at: self.now, ..self.configuration };
+        self.partitions.retain(|partition| partition.is_in_file);
+        for partition in &mut self.partitions {
+            "UP".clone_into(&mut partition.state);
+        }
+        self.changed.nodes = self.now;
+        self.changed.partitions = self.now;
+    }
+
     /// The reservation that has the node now.
     pub fn reservation_of(&self, name: &str) -> Option<&ReservationRecord> {
         self.reservations.values().find(|it| it.is_active(self.now) && it.nodes.iter().any(|node| node == name))
     }
 
-    fn is_in_maintenance(&self, name: &str) -> bool {
+    pub(crate) fn is_in_maintenance(&self, name: &str) -> bool {
         self.reservation_of(name).is_some_and(|it| it.flags.iter().any(|flag| flag == "MAINT"))
     }
 
@@ -215,6 +191,7 @@ impl World {
         self.jobs.clear();
         self.reservations.clear();
         self.last_job = 0;
+        self.configuration.read_at = self.now;
         self.changed = Changed { nodes: self.now, jobs: self.now, reservations: self.now, partitions: self.now };
     }
 }

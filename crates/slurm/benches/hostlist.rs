@@ -1,4 +1,4 @@
-//! How long 100,000 names take: `cargo bench -p slipway-slurm --bench hostlist`.
+//! How long 100,000 names take: `make bench`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

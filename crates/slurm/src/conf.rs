@@ -2,12 +2,21 @@
 //!
 //! The text is the same, byte for byte, for the same model: its hash restarts slurmctld.
 
-use std::fmt::{Display, Write};
+mod external;
+mod extra;
+
+use std::{
+    collections::BTreeSet,
+    fmt::{Display, Write},
+};
 
 use crate::{
     item::{Item, NotItems},
-    name::{ClusterName, HostName, NodeSetName, NotAName, PartitionName},
+    name::{ClusterName, FileName, HostName, NodeSetName, NotAName, PartitionName},
 };
+
+pub use external::ExternalConf;
+pub use extra::NotExtra;
 
 /// What the operator decides about a cluster's configuration. Everything else is Slurm's default or the user's [`Self::extra`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +24,40 @@ pub struct SlurmConf {
     pub cluster_name: ClusterName,
     /// One per slurmctld, the primary first.
     pub hosts: Vec<ControllerHost>,
-    /// The name that clients use for whichever slurmctld is active.
-    pub address: HostName,
+    /// The one name that clients use instead of those of [`Self::hosts`], where there is one.
+    pub address: Option<HostName>,
+    /// Whether tokens are also checked by a JSON Web Key Set.
+    pub has_jwks: bool,
+    /// Whether slurmctld answers Prometheus.
+    pub has_metrics: bool,
+    pub accounting: Option<AccountingHost>,
+    pub scripts: Scripts,
     pub nodesets: Vec<NodeSetLine>,
     /// The user's text, verbatim.
     pub extra: String,
+}
+
+/// The text of a slurm.conf, and what the user's part of it did to ours, one sentence each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub text: String,
+    pub notes: Vec<String>,
+}
+
+/// Where slurmdbd listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountingHost {
+    pub host: HostName,
+    pub port: u16,
+}
+
+/// Scripts around jobs, by their file names: those that slurmd runs and those that slurmctld runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scripts {
+    pub prolog: BTreeSet<FileName>,
+    pub epilog: BTreeSet<FileName>,
+    pub prolog_slurmctld: BTreeSet<FileName>,
+    pub epilog_slurmctld: BTreeSet<FileName>,
 }
 
 /// A slurmctld: the hostname it sees itself by, and where others reach it.
@@ -84,7 +122,11 @@ pub struct Layout {
     pub slurmd_spool_dir: &'static str,
     pub slurmctld_log: &'static str,
     pub slurmd_log: &'static str,
+    /// Where the configuration lies in slurmctld's pod.
+    pub config_dir: &'static str,
+    /// File names of keys in it.
     pub jwt_key: &'static str,
+    pub jwks: &'static str,
 }
 
 /// Dynamic nodes need room in the node table that slurmctld allots when it starts.
@@ -96,9 +138,18 @@ impl SlurmConf {
         format!("{}/{cluster_name}", layout.state_dir)
     }
 
-    /// The file's text.
-    pub fn text(&self, layout: &Layout) -> String {
-        let Self { cluster_name, hosts, address, nodesets, extra } = self;
+    /// The file. Fails where the user's text would take from slurmctld what it cannot run without.
+    pub fn write(&self, layout: &Layout) -> Result<Written, NotExtra> {
+        let mut file = self.ours(layout);
+        let extra = extra::Extra::read(&self.extra, &file.0)?;
+        file.verbatim(&self.extra);
+        extra.write_merged(&mut file);
+        Ok(Written { text: file.0, notes: extra.notes })
+    }
+
+    /// Everything in front of the user's text.
+    fn ours(&self, layout: &Layout) -> Text {
+        let Self { cluster_name, hosts, address, has_jwks, has_metrics, accounting, scripts, nodesets, extra: _ } = self;
         let mut file = Text::default();
 
         file.section("GENERAL");
@@ -108,44 +159,37 @@ impl SlurmConf {
             file.set("SlurmctldHost", &[hostname, &"(", address, &")"]);
         }
         file.set("SlurmctldPort", &[&layout.slurmctld_port]);
-        file.set("SlurmctldAddr", &[address]);
+        if let Some(address) = address {
+            file.set("SlurmctldAddr", &[address]);
+        }
         file.set("StateSaveLocation", &[&layout.state_dir, &"/", cluster_name]);
         file.set("SlurmdUser", &[&"root"]);
         file.set("SlurmdPort", &[&layout.slurmd_port]);
         file.set("SlurmdSpoolDir", &[&layout.slurmd_spool_dir]);
         file.set("MaxNodeCount", &[&MAX_NODE_COUNT]);
+        file.addresses([accounting.as_ref().map(|accounting| &accounting.host)]);
 
         file.section("LOGGING");
         file.set("SlurmctldLogFile", &[&layout.slurmctld_log]);
         file.set("SlurmSchedLogFile", &[&layout.slurmctld_log]);
         file.set("SlurmdLogFile", &[&layout.slurmd_log]);
 
-        file.section("PLUGINS & PARAMETERS");
-        file.set("AuthType", &[&"auth/slurm"]);
-        file.set("CredType", &[&"cred/slurm"]);
-        file.set("AuthAltTypes", &[&"auth/jwt"]);
-        file.set("AuthAltParameters", &[&"jwt_key=", &layout.jwt_key]);
+        file.plugins();
+        let mut keys: Vec<&dyn OneLine> = vec![&"jwt_key=", &layout.config_dir, &"/", &layout.jwt_key];
+        if *has_jwks {
+            keys.extend::<[&dyn OneLine; 4]>([&",jwks=", &layout.config_dir, &"/", &layout.jwks]);
+        }
+        file.set("AuthAltParameters", &keys);
         file.set("AuthInfo", &[&"use_client_ids"]);
         file.set("SlurmctldParameters", &[&"enable_configless,reconfig_on_restart"]);
-
-        file.section("ACCOUNTING");
-        file.set("AccountingStorageType", &[&"accounting_storage/none"]);
-
-        if !nodesets.is_empty() {
-            file.section("NODESET & PARTITION");
-            for NodeSetLine { name, partition } in nodesets {
-                file.line(&[&"NodeSet=", name, &" Feature=", name]);
-                if let Some((partition, PartitionOptions(options))) = partition {
-                    let mut parts: Vec<&dyn OneLine> = vec![&"PartitionName=", partition, &" Nodes=", name];
-                    for option in options {
-                        parts.extend::<[&dyn OneLine; 2]>([&" ", option]);
-                    }
-                    file.line(&parts);
-                }
-            }
+        if *has_metrics {
+            file.set("MetricsType", &[&"metrics/openmetrics"]);
         }
-        file.verbatim(extra);
-        file.0
+
+        file.accounting(accounting.as_ref());
+        file.scripts(scripts, layout);
+        file.nodesets(nodesets);
+        file
     }
 }
 
@@ -167,8 +211,10 @@ trait OneLine: Display {}
 impl OneLine for &'static str {}
 impl OneLine for i32 {}
 impl OneLine for u32 {}
+impl OneLine for u16 {}
 impl OneLine for ClusterName {}
 impl OneLine for HostName {}
+impl OneLine for FileName {}
 impl OneLine for NodeSetName {}
 impl OneLine for PartitionName {}
 impl OneLine for Item {}
@@ -194,6 +240,75 @@ impl Text {
             let _ = write!(self.0, "{part}");
         }
         self.0.push('\n');
+    }
+
+    /// Lets Slurm use IPv6 where one of these hosts is such an address: left to itself it only knows IPv4.
+    fn addresses<const N: usize>(&mut self, hosts: [Option<&HostName>; N]) {
+        if hosts.into_iter().flatten().any(HostName::is_ipv6) {
+            self.set("CommunicationParameters", &[&"EnableIPv6"]);
+        }
+    }
+
+    /// How daemons and users prove who they are.
+    fn plugins(&mut self) {
+        self.section("PLUGINS & PARAMETERS");
+        self.set("AuthType", &[&"auth/slurm"]);
+        self.set("CredType", &[&"cred/slurm"]);
+        self.set("AuthAltTypes", &[&"auth/jwt"]);
+    }
+
+    fn accounting(&mut self, accounting: Option<&AccountingHost>) {
+        self.section("ACCOUNTING");
+        let Some(AccountingHost { host, port }) = accounting else {
+            return self.set("AccountingStorageType", &[&"accounting_storage/none"]);
+        };
+        self.set("AccountingStorageType", &[&"accounting_storage/slurmdbd"]);
+        self.set("AccountingStorageHost", &[host]);
+        self.set("AccountingStoragePort", &[port]);
+    }
+
+    /// Scripts of slurmd by bare names, because it gets them with its configuration and keeps them elsewhere.
+    fn scripts(&mut self, scripts: &Scripts, layout: &Layout) {
+        let Scripts { prolog, epilog, prolog_slurmctld, epilog_slurmctld } = scripts;
+        if !prolog_slurmctld.is_empty() || !epilog_slurmctld.is_empty() {
+            self.section("SLURMCTLD PROLOG & EPILOG");
+        }
+        for (key, files) in [("PrologSlurmctld", prolog_slurmctld), ("EpilogSlurmctld", epilog_slurmctld)] {
+            for file in files {
+                self.set(key, &[&layout.config_dir, &"/", file]);
+            }
+        }
+        if !prolog.is_empty() || !epilog.is_empty() {
+            self.section("PROLOG & EPILOG");
+        }
+        for (key, files) in [("Prolog", prolog), ("Epilog", epilog)] {
+            for file in files {
+                self.set(key, &[file]);
+            }
+        }
+    }
+
+    fn nodesets(&mut self, nodesets: &[NodeSetLine]) {
+        if !nodesets.is_empty() {
+            self.section("NODESET & PARTITION");
+        }
+        for NodeSetLine { name, partition } in nodesets {
+            self.line(&[&"NodeSet=", name, &" Feature=", name]);
+            if let Some((partition, PartitionOptions(options))) = partition {
+                let mut parts: Vec<&dyn OneLine> = vec![&"PartitionName=", partition, &" Nodes=", name];
+                for option in options {
+                    parts.extend::<[&dyn OneLine; 2]>([&" ", option]);
+                }
+                self.line(&parts);
+            }
+        }
+    }
+
+    /// Options that were looked at: nothing in them ends a line or a quote.
+    fn options(&mut self, key: &'static str, options: &str) {
+        let quote: &'static str = if options.contains(' ') || options.is_empty() { "\"" } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{key}={quote}{options}{quote}");
     }
 
     /// The one way in for text that was not parsed: what the user wrote for this file.

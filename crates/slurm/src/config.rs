@@ -2,17 +2,21 @@
 //!
 //! - [`file`] reads and writes the `Key=Value` files the way Slurm's own parser does.
 //! - [`union`] joins what several sources say into one file and tells what overrode what.
-//! - [`check`] finds what would end slurmctld or its workers, leave them hanging, or be taken in silence and mean something else.
-//!   Its verdicts are those of a real slurmctld 26.05 on the corpus in `tests/corpus/config.txt`.
+//! - [`check`] finds what would end a daemon, its workers or its jobs, leave it hanging, or be taken in silence and mean something else.
+//!   Its verdicts are those of real daemons of 26.05 on the corpora `tests/corpus/config.txt` and `tests/corpus/slurmdbd.txt`.
 
 pub mod check;
 pub mod file;
 pub mod union;
 
 mod hosts;
+mod jwks;
 mod key;
+mod plugstack;
 mod rule;
+mod slurmdbd;
 mod topology;
+mod tree;
 mod value;
 mod word;
 
@@ -21,27 +25,32 @@ use std::fmt;
 /// What the daemons would do with a mistake, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// slurmctld ends, at once or at its next start, and with it every start after that.
+    /// The daemon that reads the file ends, at once or at its next start, and with it every start after that.
     Fatal,
     /// slurmctld lives, every slurmd ends.
     KillsWorkers,
-    /// slurmctld runs and its port does not answer: a probe would end it.
+    /// The daemons live, jobs that wait or run end.
+    EndsJobs,
+    /// The daemon runs and its port does not answer: a probe would end it.
     Hangs,
-    /// An error in slurmctld's log; something else than what was written is used.
+    /// An error in the daemon's log; something else than what was written is used.
     Error,
     /// Taken without a word, and not what was meant.
     Silent,
 }
 
-impl fmt::Display for Severity {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Fatal => "ends slurmctld",
-            Self::KillsWorkers => "ends every slurmd",
-            Self::Hangs => "leaves slurmctld without an answer",
-            Self::Error => "is not used",
-            Self::Silent => "is taken in silence",
-        })
+impl Severity {
+    /// What comes of a mistake in this file, as the end of a sentence about it.
+    fn outcome(self, file: &str) -> String {
+        let daemon = if file == "slurmdbd.conf" { "slurmdbd" } else { "slurmctld" };
+        match self {
+            Self::Fatal => format!("ends {daemon}"),
+            Self::KillsWorkers => "ends every slurmd".to_owned(),
+            Self::EndsJobs => "ends jobs".to_owned(),
+            Self::Hangs => format!("leaves {daemon} without an answer"),
+            Self::Error => "is not used".to_owned(),
+            Self::Silent => "is taken in silence".to_owned(),
+        }
     }
 }
 
@@ -50,18 +59,21 @@ impl fmt::Display for Severity {
 pub struct Finding {
     pub severity: Severity,
     pub file: String,
-    /// Counted from 1; 0 is the file as a whole.
+    /// Counted from 1; 0 where no line is to blame: something is missing, or it is the file as a whole.
     pub line: usize,
+    /// The key that it is about, in Slurm's spelling where Slurm knows it; none where the line or the file as such is wrong.
+    pub key: Option<String>,
     /// What is wrong and what to do, as a sentence.
     pub message: String,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { severity, file, line, message } = self;
+        let Self { severity, file, line, key: _, message } = self;
+        let outcome = severity.outcome(file);
         match line {
-            0 => write!(out, "{file}: {message} ({severity})"),
-            _ => write!(out, "{file} line {line}: {message} ({severity})"),
+            0 => write!(out, "{file}: {message} ({outcome})"),
+            _ => write!(out, "{file} line {line}: {message} ({outcome})"),
         }
     }
 }
@@ -78,8 +90,10 @@ impl<'a> Findings<'a> {
         Self { file, all: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, severity: Severity, line: usize, message: impl Into<String>) {
-        self.all.push(Finding { severity, file: self.file.to_owned(), line, message: message.into() });
+    /// Adds what is wrong with a key, or with a line as such where the key is `None`.
+    pub(crate) fn add<'k>(&mut self, severity: Severity, line: usize, key: impl Into<Option<&'k str>>, message: impl Into<String>) {
+        let key = key.into().map(crate::name::excerpt);
+        self.all.push(Finding { severity, file: self.file.to_owned(), line, key, message: message.into() });
     }
 
     pub(crate) fn into_all(self) -> Vec<Finding> {

@@ -3,7 +3,7 @@
 //! Slurm itself takes nearly anything here and does something else with it, so the grammar is narrower than its parser. What 26.05.5
 //! did with each doubtful name stands in `name/seen.tsv`, and the tests hold this file against it.
 
-use std::fmt;
+use std::{fmt, net::Ipv6Addr};
 
 /// Slurm reads the digits at the end of a host as one number of 64 bits: `n99999999999999999999` becomes `n18446744073709551615`, and
 /// two such hosts become one. Eighteen digits always fit.
@@ -151,8 +151,46 @@ names! {
     /// One part of a topology: the topology's name, or a switch or a block in it.
     TopologyUnit { what: "topology unit", max: 253, punctuation: "-_.", reserved: &[] }
 
-    /// Host name or IPv4 address of a daemon.
-    HostName { what: "host name", max: 253, punctuation: "-_.", reserved: &[] }
+    /// Name of a file in the folder of the configuration.
+    FileName { what: "file name", max: 253, punctuation: "-_.", reserved: &[] }
+}
+
+/// Host name or address of a daemon. An IPv6 address stands without brackets.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostName(String);
+
+impl HostName {
+    const GRAMMAR: Grammar = Grammar { what: "host name or address", max: 253, punctuation: "-_.", reserved: &[] };
+
+    /// Fails with a sentence on anything that is neither a name nor an address. `[::1]` is taken for `::1`.
+    pub fn parse(text: &str) -> Result<Self, NotAName> {
+        let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        if let Ok(address) = bare.parse::<Ipv6Addr>() {
+            return Ok(Self(address.to_string()));
+        }
+        Self::GRAMMAR.check(text)?;
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is an IPv6 address.
+    pub fn is_ipv6(&self) -> bool {
+        self.0.contains(':')
+    }
+
+    /// Host and port in one word, an IPv6 address in brackets.
+    pub fn with_port(&self, port: u16) -> String {
+        if self.is_ipv6() { format!("[{}]:{port}", self.0) } else { format!("{}:{port}", self.0) }
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
 }
 
 impl NodeSetName {

@@ -4,6 +4,7 @@
 //! to anybody but the server.
 
 pub mod answer;
+pub mod breaker;
 pub mod budget;
 pub mod call;
 pub mod client;

@@ -9,7 +9,9 @@ use serde_json::Value;
 use slipway_slurm::name::NodeName;
 use slipway_slurm::rest::errno::Errno;
 use slipway_slurm::rest::list::Gated;
-use slipway_slurm::rest::model::{Cancelled, JobState, JobSubmit, NodeState, NodeUpdate, Number};
+use slipway_slurm::rest::model::{
+    Cancelled, JobState, JobSubmit, JobUpdate, NodeState, NodeUpdate, Number, PartitionState, PartitionWrite,
+};
 use slipway_slurm::rest::token::FixedToken;
 use slipway_slurm::rest::transport::{Body, Later, Request, Response, Transport, Trouble};
 use slipway_slurm::rest::{Client, Limits, RestError, Version};
@@ -115,6 +117,7 @@ async fn partitions_reservations_pings_and_states_are_read() {
         assert_eq!(reservations[0].end_time.get(), reservations[0].start_time.get().map(|start| start + 3600));
         let pings = client(version, "ping").ping().await.unwrap();
         assert!(pings[0].responding && pings[0].primary, "{version}");
+        assert_eq!(pings[0].mode, if version < Version::V45 { "primary" } else { "" });
         let states = client(version, "jobs-state").job_states(&[]).await.unwrap();
         assert!(states.iter().all(|job| job.job_id.parse::<u64>().is_ok() && !job.state.is_empty()), "{version}: {states:?}");
     }
@@ -149,6 +152,34 @@ async fn refusals_keep_status_and_number() {
     }
     let nobody = client(Version::V45, "no-credentials").ping().await.unwrap_err();
     assert!(matches!(nobody, RestError::TokenRefused { http: 401, .. }), "{nobody:?}");
+}
+
+#[tokio::test]
+async fn counters_and_changes_of_jobs_are_read() {
+    for version in Version::NEWEST_FIRST {
+        assert!(client(version, "diag").diag().await.unwrap().server_thread_count > 0);
+        client(version, "job-updated").update_job(1, &JobUpdate::default()).await.unwrap();
+        let absent = client(version, "job-update-absent").update_job(1, &JobUpdate::default()).await;
+        assert!(matches!(absent, Err(RestError::NotFound { .. })), "{version}: {absent:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_only_the_newest_version_has_is_read() {
+    let conf = client(Version::V45, "conf").conf().await.unwrap();
+    assert_eq!((conf.hash, conf.booted_at, conf.release.as_str()), (1_687_713_688, Number::Set(1_794_756_501), "26.05.5"));
+    let older = client(Version::V44, "ping").conf().await;
+    assert!(matches!(older, Err(RestError::Unsupported { version: Version::V44, .. })), "{older:?}");
+    let waits = client(Version::V45, "requeue-pending").requeue(1, false).await.unwrap_err();
+    assert_eq!((waits.http(), waits.number()), (Some(422), Some(Errno::JOB_PENDING)));
+    let absent = [
+        client(Version::V45, "requeue-absent").requeue(1, true).await,
+        client(Version::V45, "partition-delete-absent").delete_partition("ghost").await,
+    ];
+    assert!(absent.iter().all(|answer| matches!(answer, Err(RestError::NotFound { .. }))), "{absent:?}");
+    let write = PartitionWrite::state("worker", PartitionState::Up);
+    let refused = client(Version::V45, "partition-write-refused").write_partition(&write).await.unwrap_err();
+    assert_eq!(refused.number(), Some(Errno::NOT_THE_OWNER));
 }
 
 #[tokio::test]

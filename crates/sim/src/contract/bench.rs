@@ -38,6 +38,15 @@ impl Target {
         self.client_with(Arc::new(self.signer("slurm", self.key.clone())), version)
     }
 
+    /// The document of the server about itself, of all its versions.
+    pub async fn openapi(&self) -> Result<Value, String> {
+        let bench = Bench::new(self, Version::V45)?;
+        let token = bench.token_header()?;
+        let (status, _, document) = bench.fetch("GET", "/openapi/v3", &[token]).await?;
+        holds(status == 200, || format!("/openapi/v3: HTTP {status}"))?;
+        Ok(document)
+    }
+
     pub(super) fn signer(&self, user: &str, key: Vec<u8>) -> Signer {
         Signer::new(user, self.clock.clone(), move || Ok(SecretSlice::from(key.clone())))
     }
@@ -103,8 +112,12 @@ impl Bench {
 
     /// Status, kind of content and body of a request as it is.
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, String)]) -> Result<(u16, String, Value), String> {
+        self.fetch(method, &format!("/slurm/{}/{path}", self.version), headers).await
+    }
+
+    async fn fetch(&self, method: &str, path: &str, headers: &[(&str, String)]) -> Result<(u16, String, Value), String> {
         let method = http::Method::from_bytes(method.as_bytes()).map_err(|error| error.to_string())?;
-        let mut request = self.raw.request(method, format!("{}/slurm/{}/{path}", self.target.url, self.version));
+        let mut request = self.raw.request(method, format!("{}{path}", self.target.url));
         for (name, value) in headers {
             request = request.header(*name, value);
         }

@@ -1,11 +1,13 @@
 //! Promises about jobs.
 
 use slipway_slurm::rest::errno::Errno;
-use slipway_slurm::rest::model::{Cancelled, JobState, JobSubmit, NodeState, NodeUpdate, Number};
+use slipway_slurm::rest::model::{Cancelled, Job, JobState, JobSubmit, JobUpdate, NodeState, NodeUpdate, Number};
+use slipway_slurm::rest::{RestError, Version};
 
 use super::bench::{Bench, fine, holds, not_found, refused};
 
-fn job(bench: &Bench, seconds: u32) -> JobSubmit {
+/// A job of so many seconds on the second worker.
+pub(super) fn job(bench: &Bench, seconds: u32) -> JobSubmit {
     JobSubmit {
         name: "contract".to_owned(),
         partition: Some(bench.target.partition.clone()),
@@ -58,6 +60,63 @@ pub(super) async fn a_held_job_is_taken_and_waits(bench: &Bench) -> Result<(), S
     let is_held = held.job_state.has(&JobState::Pending) && held.hold && held.state_reason == "JobHeldUser" && held.nodes.is_empty();
     holds(is_held, || format!("{held:?}"))?;
     holds(held.required_nodes == bench.target.workers[1], || format!("it requires {}", held.required_nodes))
+}
+
+/// Starts a job whose processes take three seconds to go. It runs for two before that is sure: a shell that gets the signal before it
+/// has read its first line goes at once.
+async fn start_stubborn(bench: &Bench) -> Result<u64, String> {
+    let stubborn = JobSubmit { script: "#!/bin/sh\ntrap \"sleep 3\" TERM\nsleep 120\n".to_owned(), ..job(bench, 0) };
+    let id = fine(bench.client.submit(&stubborn).await)?.job_id;
+    let runs = |job: &Job| {
+        let started = job.start_time.moment().filter(|_| job.job_state.has(&JobState::Running));
+        started.is_some_and(|started| bench.now().as_second() >= started.as_second() + 2)
+    };
+    bench.until_job(id, "the job to run for two seconds", runs).await.map(|_| id)
+}
+
+pub(super) async fn a_job_that_leaves_still_holds_its_node(bench: &Bench) -> Result<(), String> {
+    let id = start_stubborn(bench).await?;
+    fine(bench.client.cancel(id).await)?;
+    let leaving = fine(bench.client.job(id).await)?;
+    let is_leaving = leaving.job_state.has(&JobState::Completing) && leaving.job_state.has(&JobState::Cancelled);
+    holds(is_leaving && !leaving.job_state.is_terminal() && leaving.nodes == bench.target.workers[1], || format!("{leaving:?}"))?;
+    let node = bench.node(1).await?;
+    holds(node.state.has(&NodeState::Completing) && node.state.is_busy(), || format!("{node:?}"))?;
+    refused(bench.client.delete_node(&bench.worker(1)?).await, Errno::NODES_BUSY)?;
+    bench.until_job(id, "the job to be gone", |job| job.job_state.is_terminal()).await?;
+    bench.until_node(1, "the node to be free", |node| !node.state.is_busy()).await.map(drop)
+}
+
+pub(super) async fn a_held_job_is_changed_and_released(bench: &Bench) -> Result<(), String> {
+    let id = fine(bench.client.submit(&JobSubmit { hold: Some(true), ..job(bench, 1) }).await)?.job_id;
+    let update = JobUpdate { time_limit: Some(Number::Set(3)), comment: Some("changed".to_owned()), ..JobUpdate::default() };
+    fine(bench.client.update_job(id, &update).await)?;
+    let changed = fine(bench.client.job(id).await)?;
+    holds(changed.time_limit == Number::Set(3) && changed.comment == "changed" && changed.hold, || format!("{changed:?}"))?;
+    let elsewhere = JobUpdate { partition: Some("nowhere".to_owned()), ..JobUpdate::default() };
+    refused(bench.client.update_job(id, &elsewhere).await, Errno::INVALID_PARTITION)?;
+    fine(bench.client.update_job(id, &JobUpdate { hold: Some(false), ..JobUpdate::default() }).await)?;
+    bench.until_job(id, "the job to have ended", |job| job.job_state.is_terminal()).await?;
+    refused(bench.client.update_job(id, &update).await, Errno::JOB_FINISHED)?;
+    not_found(bench.client.update_job(999_999, &update).await)
+}
+
+pub(super) async fn a_job_is_put_back_into_the_queue(bench: &Bench) -> Result<(), String> {
+    if bench.version < Version::V45 {
+        let answer = bench.client.requeue(1, false).await;
+        return holds(matches!(answer, Err(RestError::Unsupported { .. })), || format!("{answer:?}"));
+    }
+    let id = start_stubborn(bench).await?;
+    fine(bench.client.requeue(id, true).await)?;
+    // It waits already, and yet it is on the node until its processes are gone.
+    let leaving = fine(bench.client.job(id).await)?;
+    let is_leaving = leaving.job_state.has(&JobState::Pending) && leaving.job_state.has(&JobState::Completing);
+    holds(is_leaving && leaving.job_state.holds_nodes() && leaving.nodes == bench.target.workers[1], || format!("{leaving:?}"))?;
+    let waits = bench.until_job(id, "the job to wait", |job| !job.job_state.holds_nodes()).await?;
+    let is_held = waits.job_state.has(&JobState::Pending) && waits.hold && waits.state_reason == "JobHeldUser" && waits.nodes.is_empty();
+    holds(is_held, || format!("{waits:?}"))?;
+    refused(bench.client.requeue(id, true).await, Errno::JOB_PENDING)?;
+    not_found(bench.client.requeue(999_999, false).await)
 }
 
 pub(super) async fn bad_jobs_are_refused(bench: &Bench) -> Result<(), String> {

@@ -2,11 +2,11 @@
 
 use slipway_slurm::name::NodeName;
 use slipway_slurm::rest::errno::Errno;
-use slipway_slurm::rest::list::{Gated, Hosts};
+use slipway_slurm::rest::list::Hosts;
 use slipway_slurm::rest::model::{Node, NodeState, NodeUpdate};
 use slipway_slurm::rest::{RestError, Version};
 
-use super::bench::{Bench, eventually, fine, holds, not_found, refused};
+use super::bench::{Bench, fine, holds, not_found, refused};
 
 /// Fields of a node that the client reads, and the first version that has each.
 const FIELDS: &[(&str, Version)] = &[
@@ -48,11 +48,6 @@ async fn listed(bench: &Bench) -> Result<Vec<Node>, String> {
     let mut nodes = Vec::new();
     fine(bench.client.nodes(None, |node| nodes.push(node)).await)?;
     Ok(nodes)
-}
-
-pub(super) async fn a_controller_answers_a_ping(bench: &Bench) -> Result<(), String> {
-    let pings = fine(bench.client.ping().await)?;
-    holds(pings.iter().any(|ping| ping.responding && ping.primary), || format!("{pings:?}"))
 }
 
 pub(super) async fn both_workers_are_listed_idle_and_registered(bench: &Bench) -> Result<(), String> {
@@ -194,19 +189,4 @@ pub(super) async fn unknown_urls_are_plain_404s(bench: &Bench) -> Result<(), Str
         holds(status == 404 && kind.starts_with("text/plain"), || format!("{method} {path}: {status} {kind}"))?;
     }
     Ok(())
-}
-
-pub(super) async fn a_reconfigure_reaches_every_worker(bench: &Bench) -> Result<(), String> {
-    let before = fine(bench.client.nodes(None, |_| ()).await)?;
-    let Gated::Whole { gate: Some(asked_at) } = before else { return Err(format!("{before:?}")) };
-    fine(bench.client.reconfigure().await)?;
-    eventually("every slurmd to have started anew", async || {
-        for index in 0..2 {
-            let node = bench.node(index).await?;
-            let started = node.slurmd_start_time.get().unwrap_or_default();
-            holds(started >= asked_at.as_seconds(), || format!("`{}` started at {started}, before {}", node.name, asked_at.as_seconds()))?;
-        }
-        Ok(())
-    })
-    .await
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::{ConfFile, FaultKind, Setting, is_record};
 use super::key::{self, Scope};
-use super::{Finding, Findings, Severity, hosts, rule, topology, value};
+use super::{Finding, Findings, Severity, hosts, jwks, plugstack, rule, slurmdbd, topology, value};
 use crate::hostlist::HostSet;
 use crate::name::{excerpt, spoken};
 
@@ -28,12 +28,29 @@ pub struct Surroundings {
     pub dynamic_nodes: bool,
     /// Nodes that slurmctld knows beside those of the file.
     pub nodes: HostSet,
-    /// Files in the pods, by their whole path.
+    /// Partitions that jobs wait or run in.
+    pub partitions: BTreeSet<String>,
+    /// Qualities of service that slurmdbd knows.
+    pub qualities: Option<BTreeSet<String>>,
+    /// slurmdbd's pod, where slurmdbd.conf is checked.
+    pub slurmdbd: SlurmdbdPod,
+    /// Files and folders in the pods, by their whole path. The files that are checked need not be among them.
     pub paths: Option<BTreeSet<String>>,
     /// Groups that slurmctld's pod knows.
     pub groups: Option<BTreeSet<String>>,
     /// Host names that resolve, addresses aside.
     pub names: Option<BTreeSet<String>>,
+}
+
+/// What slurmdbd.conf has to agree with.
+#[derive(Clone, Debug, Default)]
+pub struct SlurmdbdPod {
+    /// The host name that the pod sees itself by.
+    pub host: Option<String>,
+    /// The port that its Service and probes use.
+    pub port: Option<u16>,
+    /// The mode with which the file is mounted.
+    pub mode: Option<u32>,
 }
 
 impl Surroundings {
@@ -48,36 +65,54 @@ impl Surroundings {
     }
 }
 
-/// Checks a set of files by their names: `slurm.conf`, `cgroup.conf`, `gres.conf`, `topology.yaml`, `slurmdbd.conf`. Others are only
-/// counted. Findings come with the worst first.
+/// Checks the files of one pod by their names: `slurm.conf`, `cgroup.conf`, `gres.conf`, `topology.yaml`, `plugstack.conf`,
+/// `slurmdbd.conf`, and the file that `jwks=` names. Others are only counted. Findings come with the worst first.
 pub fn check(files: &BTreeMap<String, String>, around: &Surroundings) -> Vec<Finding> {
     let mut all = Vec::new();
+    let mut gather = |findings: Findings<'_>| all.extend(findings.into_all());
     let bytes: usize = files.iter().map(|(name, text)| name.len() + text.len()).sum();
     if bytes > MAX_BYTES {
         let mut findings = Findings::of("the configuration");
-        findings.add(Severity::Fatal, 0, format!("it has {bytes} bytes, and a ConfigMap carries {MAX_BYTES}: shorten it"));
-        all.extend(findings.into_all());
+        let message = format!("it has {bytes} bytes, and a ConfigMap carries {MAX_BYTES}: shorten it");
+        findings.add(Severity::Fatal, 0, None, message);
+        gather(findings);
     }
+    let parsed = |name: &str| files.get(name).map(|text| ConfFile::parse(text));
     let mut topologies = BTreeSet::new();
     if let Some(text) = files.get("topology.yaml") {
         let mut findings = Findings::of("topology.yaml");
-        topologies = topology::check(&mut findings, text, around);
-        all.extend(findings.into_all());
+        let nodes = parsed("slurm.conf").map(|file| hosts::static_nodes(&file)).unwrap_or_default();
+        topologies = topology::check(&mut findings, text, |node| nodes.contains(node) || around.nodes.contains(node));
+        gather(findings);
     }
+    if let Some(text) = files.get("plugstack.conf") {
+        let mut findings = Findings::of("plugstack.conf");
+        plugstack::check(&mut findings, text, around);
+        gather(findings);
+    }
+    let mut checked = BTreeSet::new();
     for (name, scope) in
         [("slurm.conf", Scope::Slurm), ("slurmdbd.conf", Scope::Slurmdbd), ("cgroup.conf", Scope::Cgroup), ("gres.conf", Scope::Gres)]
     {
-        let Some(text) = files.get(name) else { continue };
-        let file = ConfFile::parse(text);
+        let (Some(text), Some(file)) = (files.get(name), parsed(name)) else { continue };
         let mut findings = Findings::of(name);
         check_text(&mut findings, text, &file, scope);
         check_keys(&mut findings, &file, scope);
         check_repetition(&mut findings, &file, scope);
-        if scope == Scope::Slurm {
-            hosts::check(&mut findings, &file, around);
-            rule::check(&mut findings, &file, files, &topologies, around);
+        match scope {
+            Scope::Slurm => {
+                hosts::check(&mut findings, &file, around);
+                rule::check(&mut findings, &file, files, &topologies, around);
+            }
+            Scope::Slurmdbd => slurmdbd::check(&mut findings, &file, files, around),
+            _ => {}
         }
-        all.extend(findings.into_all());
+        gather(findings);
+        if let Some((name, text)) = rule::jwks(&file, files).filter(|(name, _)| checked.insert(*name)) {
+            let mut findings = Findings::of(name);
+            jwks::check(&mut findings, text);
+            gather(findings);
+        }
     }
     all.sort();
     all
@@ -90,7 +125,7 @@ fn unreadable(scope: Scope) -> Severity {
 
 fn check_text(findings: &mut Findings<'_>, text: &str, file: &ConfFile, scope: Scope) {
     if text.starts_with('\u{feff}') {
-        findings.add(unreadable(scope), 1, "the file starts with a byte order mark: save it without one");
+        findings.add(unreadable(scope), 1, None, "the file starts with a byte order mark: save it without one");
     }
     for fault in &file.faults {
         let line = fault.line;
@@ -98,23 +133,30 @@ fn check_text(findings: &mut Findings<'_>, text: &str, file: &ConfFile, scope: S
             FaultKind::NotASetting(rest) if !rest.starts_with('\u{feff}') => {
                 let message =
                     format!("`{}` is no Key=Value: give the key a value, and put a value with blanks in double quotes", excerpt(rest));
-                findings.add(unreadable(scope), line, message);
+                findings.add(unreadable(scope), line, None, message);
             }
             FaultKind::NotASetting(_) => {}
             FaultKind::Include(path) => {
                 let message =
                     format!("Include reads `{}`, which the pods do not have and nobody checks: put its lines here", excerpt(path));
-                findings.add(Severity::Hangs, line, message);
+                // slurmctld waits for the file; slurmdbd looks at its mode first.
+                let severity = if scope == Scope::Slurmdbd { Severity::Fatal } else { Severity::Hangs };
+                findings.add(severity, line, "Include", message);
             }
             FaultKind::OpenQuote(key) => {
-                findings.add(Severity::Silent, line, format!("{key} opens a quote and never closes it: close it"));
+                findings.add(Severity::Silent, line, key.as_str(), format!("{key} opens a quote and never closes it: close it"));
             }
             FaultKind::ContinuedAtEnd => {
-                findings.add(Severity::Silent, line, "the last line ends with `\\` and nothing follows: take the `\\` away");
+                findings.add(Severity::Silent, line, None, "the last line ends with `\\` and nothing follows: take the `\\` away");
+            }
+            FaultKind::Cut => {
+                let message =
+                    "a `#` stands right behind a value and starts a comment: write `\\#` if it belongs to the value, else a blank first";
+                findings.add(Severity::Silent, line, None, message);
             }
             FaultKind::Control(character) => {
                 let message = format!("the line has {}, at which Slurm may stop reading it: take it out", spoken(*character));
-                findings.add(Severity::Silent, line, message);
+                findings.add(Severity::Silent, line, None, message);
             }
         }
     }
@@ -142,7 +184,8 @@ fn unknown_key(findings: &mut Findings<'_>, line: usize, scope: Scope, setting: 
         Some(near) => format!("did you mean {near}?"),
         None => "correct it or take it out".to_owned(),
     };
-    findings.add(unreadable(scope), line, format!("{} is no key that Slurm knows here: {remedy}", excerpt(&setting.key)));
+    let key = setting.key.as_str();
+    findings.add(unreadable(scope), line, key, format!("{} is no key that Slurm knows here: {remedy}", excerpt(&setting.key)));
 }
 
 /// Keys that may stand on several lines.
@@ -160,7 +203,7 @@ fn check_repetition(findings: &mut Findings<'_>, file: &ConfFile, scope: Scope) 
         for setting in entry.settings.iter().filter(|setting| !is_repeatable(&setting.key)) {
             if let Some(first) = seen.insert(setting.key.to_ascii_lowercase(), entry.line) {
                 let message = format!("{} stands in line {first} already, and the last one counts: take one out", excerpt(&setting.key));
-                findings.add(Severity::Error, entry.line, message);
+                findings.add(Severity::Error, entry.line, setting.key.as_str(), message);
             }
         }
     }

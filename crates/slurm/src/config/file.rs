@@ -1,7 +1,7 @@
 //! `Key=Value` files as Slurm reads them: slurm.conf, slurmdbd.conf, cgroup.conf, gres.conf.
 //!
-//! Keys without regard to case, `#` to the end of the line, `\` at the end of a line joins the next, values in double quotes may hold
-//! blanks. Reading never fails: what Slurm would refuse becomes an [`Entry`] without settings and a fault.
+//! Keys without regard to case, `#` to the end of the line also inside quotes, `\` at the end of a line joins the next and anywhere else
+//! takes the meaning from what follows (`\#` is a `#`), values in double quotes may hold blanks. Reading never fails: what Slurm would refuse becomes an [`Entry`] without settings and a fault.
 
 use std::fmt;
 
@@ -44,6 +44,8 @@ pub enum FaultKind {
     OpenQuote(String),
     /// A line joined with nothing.
     ContinuedAtEnd,
+    /// A comment that starts right behind a value, and was most likely meant to be a part of it.
+    Cut,
     /// A character that no file should have; Slurm stops reading the line or takes it as it is.
     Control(char),
 }
@@ -136,9 +138,18 @@ fn logical_lines(text: &str, faults: &mut Vec<Fault>) -> Vec<(usize, String)> {
     let mut last = 0;
     for (index, physical) in text.split('\n').enumerate() {
         last = index + 1;
-        let bare = physical.find('#').map_or(physical, |start| &physical[..start]);
+        let bare = match comment(physical) {
+            Some(start) => {
+                let before = &physical[..start];
+                if before.contains('=') && !before.ends_with(is_blank) {
+                    faults.push(Fault { line: last, kind: FaultKind::Cut });
+                }
+                before
+            }
+            None => physical,
+        };
         let (line, mut joined) = open.take().unwrap_or((last, String::new()));
-        if let Some(part) = bare.trim_end_matches('\r').strip_suffix('\\') {
+        if let Some(part) = continued(bare) {
             joined.push_str(part);
             open = Some((line, joined));
         } else {
@@ -151,7 +162,32 @@ fn logical_lines(text: &str, faults: &mut Vec<Fault>) -> Vec<(usize, String)> {
         lines.push((line, joined));
     }
     lines.retain(|(_, line)| !line.trim_matches(is_blank).is_empty());
-    lines
+    lines.into_iter().map(|(number, line)| (number, unescaped(&line))).collect()
+}
+
+/// Where the comment of a line starts: at the first `#` that no `\` is for.
+fn comment(line: &str) -> Option<usize> {
+    line.match_indices('#').map(|(start, _)| start).find(|start| !ends_escaped(&line[..*start]))
+}
+
+/// A line without the `\` that joins the next one to it; blanks behind that do no harm.
+fn continued(line: &str) -> Option<&str> {
+    let line = line.trim_end_matches(is_blank);
+    line.strip_suffix('\\').filter(|_| ends_escaped(line))
+}
+
+/// Whether the last of the `\` at the end of a text is for what comes next, and not for another one.
+fn ends_escaped(text: &str) -> bool {
+    (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
+}
+
+fn unescaped(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        out.extend(if character == '\\' { characters.next() } else { Some(character) });
+    }
+    out
 }
 
 /// Reads one `Key=Value` at the start of a text and returns it with what is left; `None` where there is none.
@@ -180,6 +216,7 @@ impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, value } = self;
         let quoted = value.is_empty() || value.contains(is_blank);
+        let value = value.replace('\\', "\\\\").replace('#', "\\#");
         if quoted { write!(out, "{key}=\"{value}\"") } else { write!(out, "{key}={value}") }
     }
 }

@@ -17,13 +17,24 @@ pub(super) fn check(findings: &mut Findings<'_>, file: &ConfFile, around: &Surro
     check_partitions(findings, file, &nodes, &nodesets, around);
 }
 
+/// The nodes that the file names, as far as they can be read.
+pub(super) fn static_nodes(file: &ConfFile) -> HostSet {
+    let lists = records(file, "NodeName").filter_map(|entry| Hostlist::parse(&entry.head().value).ok()?.to_set(MAX_NODES).ok());
+    lists.fold(HostSet::default(), |all, set| all.union(&set))
+}
+
 /// Every static node, once.
 fn check_nodes(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings) -> HostSet {
     let mut nodes = HostSet::default();
     for entry in records(file, "NodeName") {
         let name = entry.head().value.as_str();
         if name.eq_ignore_ascii_case("all") {
-            findings.add(Severity::Fatal, entry.line, "NodeName is `all`, which Slurm keeps for all nodes: choose another name");
+            findings.add(
+                Severity::Fatal,
+                entry.line,
+                "NodeName",
+                "NodeName is `all`, which Slurm keeps for all nodes: choose another name",
+            );
             continue;
         }
         let named = Hostlist::parse(name).and_then(|list| list.to_set(MAX_NODES).map(|set| (list, set)));
@@ -31,14 +42,15 @@ fn check_nodes(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundin
             Ok(named) => named,
             Err(why) => {
                 let severity = if why.is_taken_by_slurm() { Severity::Silent } else { Severity::Fatal };
-                findings.add(severity, entry.line, format!("NodeName: {why}"));
+                findings.add(severity, entry.line, "NodeName", format!("NodeName: {why}"));
                 continue;
             }
         };
         let again = nodes.intersection(&set);
         if !again.is_empty() || u128::from(set.len()) < list.count() {
             let which = if again.is_empty() { set.to_string() } else { again.to_string() };
-            findings.add(Severity::Fatal, entry.line, format!("NodeName has `{}` a second time: name each node once", excerpt(&which)));
+            let message = format!("NodeName has `{}` a second time: name each node once", excerpt(&which));
+            findings.add(Severity::Fatal, entry.line, "NodeName", message);
         }
         check_state(findings, entry);
         check_address(findings, entry, around);
@@ -48,14 +60,15 @@ fn check_nodes(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundin
     match room {
         None if around.dynamic_nodes => {
             let message = "MaxNodeCount is missing, so no worker can join and those that are there vanish: set it";
-            findings.add(Severity::Error, 0, message);
+            findings.add(Severity::Error, 0, "MaxNodeCount", message);
         }
         Some((line, room)) if around.dynamic_nodes && room == 0 => {
-            findings.add(Severity::KillsWorkers, line, "MaxNodeCount is 0, so no worker can join: set it to the most nodes there will be");
+            let message = "MaxNodeCount is 0, so no worker can join: set it to the most nodes there will be";
+            findings.add(Severity::KillsWorkers, line, "MaxNodeCount", message);
         }
         Some((line, room)) if nodes.len() > room => {
             let message = format!("MaxNodeCount is {room}, and the file names {} nodes: raise it", nodes.len());
-            findings.add(Severity::Fatal, line, message);
+            findings.add(Severity::Fatal, line, "MaxNodeCount", message);
         }
         _ => {}
     }
@@ -66,7 +79,7 @@ fn check_state(findings: &mut Findings<'_>, entry: &Entry) {
     const STATES: [&str; 9] = ["CLOUD", "DOWN", "DRAIN", "EXTERNAL", "FAIL", "FAILING", "FUTURE", "UNKNOWN", "IDLE"];
     if let Some(state) = entry.get("State").filter(|state| !STATES.iter().any(|known| known.eq_ignore_ascii_case(state))) {
         let message = format!("State is `{}`, in which no node can start: use CLOUD, DOWN, DRAIN, FUTURE or UNKNOWN", excerpt(state));
-        findings.add(Severity::Fatal, entry.line, message);
+        findings.add(Severity::Fatal, entry.line, "State", message);
     }
 }
 
@@ -76,7 +89,7 @@ fn check_address(findings: &mut Findings<'_>, entry: &Entry, around: &Surroundin
     let address = entry.get("NodeAddr").or_else(|| entry.get("NodeHostname")).unwrap_or(&entry.head().value);
     if !asleep && !around.resolves(address) {
         let message = format!("slurmctld looks up `{}` when it starts, and it does not resolve: give NodeAddr", excerpt(address));
-        findings.add(Severity::Hangs, entry.line, message);
+        findings.add(Severity::Hangs, entry.line, "NodeName", message);
     }
 }
 
@@ -88,19 +101,19 @@ fn check_nodesets<'a>(findings: &mut Findings<'_>, file: &'a ConfFile, nodes: &H
         let line = entry.line;
         if nodes.contains(name) || around.nodes.contains(name) {
             let message = format!("NodeSet `{}` has the name of a node: choose another", excerpt(name));
-            findings.add(Severity::Fatal, line, message);
+            findings.add(Severity::Fatal, line, "NodeSet", message);
         }
         if let Err(why) = NodeSetName::parse(name) {
-            findings.add(Severity::Silent, line, format!("NodeSet {why}"));
+            findings.add(Severity::Silent, line, "NodeSet", format!("NodeSet {why}"));
         } else if name.eq_ignore_ascii_case("all") {
-            findings.add(Severity::Silent, line, "NodeSet `all` is never used, as Nodes=ALL is every node: choose another name");
+            findings.add(Severity::Silent, line, "NodeSet", "NodeSet `all` is never used, as Nodes=ALL is every node: choose another name");
         }
         if entry.get("Feature").is_none() && entry.get("Nodes").is_none() {
-            findings.add(Severity::Silent, line, format!("NodeSet `{}` is empty: give it Feature or Nodes", excerpt(name)));
+            findings.add(Severity::Silent, line, "NodeSet", format!("NodeSet `{}` is empty: give it Feature or Nodes", excerpt(name)));
         }
         if let Some(first) = known.get(name) {
             let message = format!("NodeSet `{}` stands in line {first} already, and the first one counts: take one out", excerpt(name));
-            findings.add(Severity::Silent, line, message);
+            findings.add(Severity::Silent, line, "NodeSet", message);
         } else {
             known.insert(name, line);
         }
@@ -115,6 +128,7 @@ fn check_partitions(
     nodesets: &BTreeMap<&str, usize>,
     around: &Surroundings,
 ) {
+    let is_defined = |partition: &str| file.all("PartitionName").any(|entry| entry.head().value.split(',').any(|name| name == partition));
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut default: Option<(&str, usize)> = None;
     let mut default_elsewhere = false;
@@ -129,18 +143,18 @@ fn check_partitions(
         }
         if name.contains(',') {
             let message = format!("PartitionName `{}` is several partitions in one line: write a line for each", excerpt(name));
-            findings.add(Severity::Silent, line, message);
+            findings.add(Severity::Silent, line, "PartitionName", message);
         } else if let Err(why) = PartitionName::parse(name) {
-            findings.add(Severity::Silent, line, format!("PartitionName {why}"));
+            findings.add(Severity::Silent, line, "PartitionName", format!("PartitionName {why}"));
         }
         if let Some(first) = known.insert(name, line) {
             let message = format!("PartitionName `{}` stands in line {first} already: take one out", excerpt(name));
-            findings.add(Severity::Fatal, line, message);
+            findings.add(Severity::Fatal, line, "PartitionName", message);
         }
         match entry.get("Nodes") {
             None => {
                 let message = format!("partition `{}` has no Nodes: name its nodes or node sets", excerpt(name));
-                findings.add(Severity::Silent, line, message);
+                findings.add(Severity::Silent, line, "Nodes", message);
             }
             Some(list) => check_members(findings, line, name, list, |host| {
                 nodesets.contains_key(host) || nodes.contains(host) || around.nodes.contains(host)
@@ -152,7 +166,7 @@ fn check_partitions(
                 excerpt(name),
                 excerpt(other)
             );
-            findings.add(Severity::Silent, line, message);
+            findings.add(Severity::Silent, line, "Default", message);
         }
         if is_default {
             default = Some((name, line));
@@ -160,13 +174,18 @@ fn check_partitions(
         for group in entry.get("AllowGroups").into_iter().flat_map(|groups| groups.split(',')) {
             if !group.eq_ignore_ascii_case("all") && around.groups.as_ref().is_some_and(|groups| !groups.contains(group)) {
                 let message = format!("AllowGroups has `{}`, and slurmctld knows no such group: nobody is let in by it", excerpt(group));
-                findings.add(Severity::Error, line, message);
+                findings.add(Severity::Error, line, "AllowGroups", message);
             }
         }
     }
+    for gone in around.partitions.iter().filter(|partition| !is_defined(partition)) {
+        let message =
+            format!("partition `{}` is gone, and its jobs end with it: keep it, with State=DRAIN, until they are done", excerpt(gone));
+        findings.add(Severity::EndsJobs, 0, "PartitionName", message);
+    }
     if default.is_none() && !default_elsewhere {
         let message = "no partition is the default, so a job that names none is refused: give one Default=YES";
-        findings.add(Severity::Error, 0, message);
+        findings.add(Severity::Error, 0, "PartitionName", message);
     }
 }
 
@@ -177,7 +196,7 @@ fn check_members(findings: &mut Findings<'_>, line: usize, partition: &str, list
     let hosts = match Hostlist::parse(list).and_then(|hosts| hosts.to_set(MAX_NODES)) {
         Ok(hosts) => hosts,
         Err(why) => {
-            findings.add(Severity::Fatal, line, format!("Nodes of partition `{}`: {why}", excerpt(partition)));
+            findings.add(Severity::Fatal, line, "Nodes", format!("Nodes of partition `{}`: {why}", excerpt(partition)));
             return;
         }
     };
@@ -188,7 +207,7 @@ fn check_members(findings: &mut Findings<'_>, line: usize, partition: &str, list
             "partition `{}` names `{shown}`, which is neither a node nor a NodeSet of this file: define it first",
             excerpt(partition)
         );
-        findings.add(Severity::Fatal, line, message);
+        findings.add(Severity::Fatal, line, "Nodes", message);
     }
 }
 

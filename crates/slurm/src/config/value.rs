@@ -17,41 +17,41 @@ pub(super) fn check(findings: &mut Findings<'_>, line: usize, key: Key, setting:
     match key.kind {
         Kind::Number(max) => {
             if let Some(problem) = not_a_number(value, max) {
-                findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which {problem}: write a number up to {max}"));
+                findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which {problem}: write a number up to {max}"));
             }
         }
         Kind::Float if value.parse::<f64>().is_err() => {
-            findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which is no number: write one"));
+            findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which is no number: write one"));
         }
         Kind::Bool if !is_one_of(value, "yes,no,true,false,up,down,1,0") => {
-            findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which is neither yes nor no: write one of them"));
+            findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which is neither yes nor no: write one of them"));
         }
         Kind::Level if !is_level(value) => {
             let remedy = "write quiet, fatal, error, info, verbose or debug to debug5";
-            findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which is no level of logging: {remedy}"));
+            findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which is no level of logging: {remedy}"));
         }
         Kind::Time if !is_time(value) => {
             let remedy = "write minutes, or days-hours:minutes:seconds, or UNLIMITED";
-            findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which is no time: {remedy}"));
+            findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which is no time: {remedy}"));
         }
         Kind::Ports if !is_ports(value) => {
-            findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which is no port: write a number above 0, or a range"));
+            findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which is no port: write a number above 0, or a range"));
         }
         Kind::Share if !is_share(value) => {
             let remedy = "write NO, YES, EXCLUSIVE or FORCE";
-            findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which is none of its words: {remedy}"));
+            findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which is none of its words: {remedy}"));
         }
         Kind::Purge if !is_purge(value) => {
             let remedy = "write a number and its unit, such as 12months";
-            findings.add(Severity::Fatal, line, format!("{name} is `{shown}`, which is no time to keep: {remedy}"));
+            findings.add(Severity::Fatal, line, name, format!("{name} is `{shown}`, which is no time to keep: {remedy}"));
         }
         Kind::OneOf(words, severity) if !is_one_of(value, words) => {
-            findings.add(severity, line, format!("{name} is `{shown}`, which is none of its words: write one of {words}"));
+            findings.add(severity, line, name, format!("{name} is `{shown}`, which is none of its words: write one of {words}"));
         }
         Kind::Words => check_words(findings, line, name, value),
         Kind::Plugin(kind, severity) => check_plugins(findings, line, name, value, (kind, severity)),
-        Kind::Defunct => findings.add(Severity::Error, line, format!("{name} is no longer read by Slurm: take it out")),
-        Kind::Removed => findings.add(Severity::Fatal, line, format!("{name} was removed from Slurm: take it out")),
+        Kind::Defunct => findings.add(Severity::Error, line, name, format!("{name} is no longer read by Slurm: take it out")),
+        Kind::Removed => findings.add(Severity::Fatal, line, name, format!("{name} was removed from Slurm: take it out")),
         _ => {}
     }
 }
@@ -63,7 +63,7 @@ fn check_words(findings: &mut Findings<'_>, line: usize, name: &str, value: &str
             Some(near) => format!("did you mean `{near}`?"),
             None => "correct it or take it out".to_owned(),
         };
-        findings.add(words.severity, line, format!("{name} has `{}`, which is no word of it: {remedy}", excerpt(unknown)));
+        findings.add(words.severity, line, name, format!("{name} has `{}`, which is no word of it: {remedy}", excerpt(unknown)));
     }
 }
 
@@ -71,7 +71,7 @@ fn check_plugins(findings: &mut Findings<'_>, line: usize, name: &str, value: &s
     for unknown in value.split(',').filter(|plugin| !plugin.is_empty() && !word::is_plugin(kind, plugin)) {
         let known: Vec<&str> = word::plugins(kind).collect();
         let remedy = format!("use one of {}", known.join(", "));
-        findings.add(severity, line, format!("{name} has `{}`, and there is no such plug-in: {remedy}", excerpt(unknown)));
+        findings.add(severity, line, name, format!("{name} has `{}`, and there is no such plug-in: {remedy}", excerpt(unknown)));
     }
 }
 
@@ -128,8 +128,9 @@ fn is_share(value: &str) -> bool {
 
 fn is_purge(value: &str) -> bool {
     let unit = value.trim_start_matches(|character: char| character.is_ascii_digit());
-    let units = ["", "hour", "hours", "day", "days", "month", "months"];
-    unit.len() < value.len() && units.iter().any(|known| known.eq_ignore_ascii_case(unit))
+    // Slurm takes any beginning of these.
+    let unit_of = |known: &str| known.get(..unit.len()).is_some_and(|start| start.eq_ignore_ascii_case(unit));
+    unit.len() < value.len() && ["hours", "days", "months"].into_iter().any(unit_of)
 }
 
 #[cfg(test)]

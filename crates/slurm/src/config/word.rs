@@ -82,7 +82,8 @@ const PLUGINS: [(&str, &str); 30] = [
 /// Whether Slurm has a plug-in of this type and name; the type may stand before it, as in `task/cgroup`.
 pub(super) fn is_plugin(kind: &str, name: &str) -> bool {
     let bare = name.split_once('/').map_or(name, |(before, rest)| if before.eq_ignore_ascii_case(kind) { rest } else { "" });
-    plugins(kind).any(|known| known.eq_ignore_ascii_case(bare))
+    // Slurm looks for a file of this name; only `none` is no file.
+    plugins(kind).any(|known| known == bare) || bare.eq_ignore_ascii_case("none") && plugins(kind).any(|known| known == "none")
 }
 
 pub(super) fn plugins(kind: &str) -> impl Iterator<Item = &'static str> {
@@ -132,5 +133,6 @@ mod tests {
     fn plug_ins_are_known_with_and_without_their_type() {
         assert!(is_plugin("task", "task/cgroup") && is_plugin("job_submit", "lua"));
         assert!(!is_plugin("task", "task/nosuch") && !is_plugin("task", "proctrack/cgroup"));
+        assert!(!is_plugin("auth", "auth/SLURM") && is_plugin("task", "task/NONE"));
     }
 }

@@ -6,13 +6,14 @@ use super::*;
 type Parse = fn(&str) -> Result<String, NotAName>;
 
 /// Every kind of name, with the punctuation that it may hold.
-const KINDS: [(&str, Parse, &str); 7] = [
+const KINDS: [(&str, Parse, &str); 8] = [
     ("cluster", |text| ClusterName::parse(text).map(|name| name.to_string()), "-_."),
     ("node", |text| NodeName::parse(text).map(|name| name.to_string()), "-_."),
     ("nodeset", |text| NodeSetName::parse(text).map(|name| name.to_string()), "-_."),
     ("partition", |text| PartitionName::parse(text).map(|name| name.to_string()), "-_."),
     ("feature", |text| Feature::parse(text).map(|name| name.to_string()), "-_./:=+@%"),
     ("unit", |text| TopologyUnit::parse(text).map(|name| name.to_string()), "-_."),
+    ("file", |text| FileName::parse(text).map(|name| name.to_string()), "-_."),
     ("host", |text| HostName::parse(text).map(|name| name.to_string()), "-_."),
 ];
 
@@ -50,6 +51,19 @@ fn features_are_listed_with_commas() {
     assert!(Feature::parse_list("a,b\nc").is_err());
 }
 
+#[rstest]
+#[case::name("ctl.example.org", Some("ctl.example.org:6817"))]
+#[case::four("192.0.2.7", Some("192.0.2.7:6817"))]
+#[case::six("2001:DB8::7", Some("[2001:db8::7]:6817"))]
+#[case::six_in_brackets("[::1]", Some("[::1]:6817"))]
+#[case::with_a_port("ctl:6817", None)]
+#[case::with_a_zone("fe80::1%eth0", None)]
+#[case::two_lines("::1\nInclude /etc/passwd", None)]
+#[case::brackets_around_a_name("[ctl]", None)]
+fn a_host_is_a_name_or_an_address(#[case] text: &str, #[case] with_port: Option<&str>) {
+    assert_eq!(HostName::parse(text).ok().map(|host| host.with_port(6817)).as_deref(), with_port);
+}
+
 /// What all names have in common, said as plainly as possible: the parser's word is held against this one's.
 fn is_recognised(text: &str, punctuation: &str) -> bool {
     let bytes = text.as_bytes();
@@ -67,6 +81,7 @@ proptest! {
     ) {
         for (kind, parse, punctuation) in KINDS {
             match parse(&text) {
+                Ok(name) if kind == "host" && name.contains(':') => prop_assert!(name.parse::<std::net::IpAddr>().is_ok(), "{name:?}"),
                 Ok(name) => {
                     prop_assert_eq!(&name, &text);
                     prop_assert!(is_recognised(&text, punctuation), "{} accepted {:?}", kind, text);

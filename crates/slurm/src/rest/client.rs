@@ -1,5 +1,6 @@
 //! One cluster's client: every call is bounded, counted and judged here. What can be called stands in `endpoint`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use secrecy::ExposeSecret;
 use tokio::time::Instant;
 
 use super::answer::{Answer, Reader};
+use super::breaker::Breaker;
 use super::budget::Budget;
 use super::call::{Call, CallKind, Observer};
 use super::error::RestError;
@@ -39,6 +41,7 @@ pub struct Client {
     tokens: Arc<dyn TokenSource>,
     observer: Arc<dyn Observer>,
     budget: Budget,
+    breaker: Breaker,
     limits: Limits,
     /// The version agreed on, once it is.
     version: Mutex<Option<Version>>,
@@ -62,7 +65,7 @@ pub(super) struct Ask<'a> {
 impl Client {
     pub fn new(transport: Arc<dyn Transport>, tokens: Arc<dyn TokenSource>, observer: Arc<dyn Observer>, limits: Limits) -> Self {
         let budget = Budget::new(limits.at_once, limits.per_second, limits.burst);
-        Self { transport, tokens, observer, budget, limits, version: Mutex::new(None), pinned: false }
+        Self { transport, tokens, observer, budget, breaker: Breaker::default(), limits, version: Mutex::new(None), pinned: false }
     }
 
     /// Speaks this version and no other.
@@ -109,8 +112,19 @@ impl Client {
     async fn call(&self, version: Version, ask: Ask<'_>, take: Take<'_>) -> Result<Answer, RestError> {
         let started = Instant::now();
         let kind = ask.kind;
-        let bounded = tokio::time::timeout(self.limits.total, self.call_with_token(version, ask, take)).await;
-        let answer = bounded.unwrap_or(Err(RestError::TimedOut(self.limits.total)));
+        let answer = match self.breaker.admit(started) {
+            Err(paused) => Err(paused),
+            Ok(leave) => {
+                let has_turn = AtomicBool::new(false);
+                let bounded = tokio::time::timeout(self.limits.total, self.call_with_token(version, ask, take, &has_turn)).await;
+                let answer = bounded.unwrap_or_else(|_| {
+                    let total = self.limits.total;
+                    Err(if has_turn.load(Ordering::SeqCst) { RestError::TimedOut(total) } else { RestError::NoTurn(total) })
+                });
+                leave.ended(&answer, Instant::now());
+                answer
+            }
+        };
         let (outcome, bytes) = match &answer {
             Ok(answer) if answer.http == 304 => ("unchanged", answer.bytes),
             Ok(answer) => ("ok", answer.bytes),
@@ -121,8 +135,9 @@ impl Client {
     }
 
     /// A refused token is asked for once more, in case the key was changed; a refused call was not carried out, so that is safe.
-    async fn call_with_token(&self, version: Version, ask: Ask<'_>, take: Take<'_>) -> Result<Answer, RestError> {
+    async fn call_with_token(&self, version: Version, ask: Ask<'_>, take: Take<'_>, has_turn: &AtomicBool) -> Result<Answer, RestError> {
         let _place = self.budget.admit().await;
+        has_turn.store(true, Ordering::SeqCst);
         let path = format!("/slurm/{version}/{}", ask.path);
         let token = self.tokens.token(None)?;
         let request = |token| Request { method: ask.method.clone(), path: path.clone(), token, body: ask.body.clone() };

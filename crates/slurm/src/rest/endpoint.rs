@@ -1,10 +1,14 @@
-//! What can be asked of slurmrestd and told to it.
+//! What can be asked of slurmrestd and told to it: nodes and reservations here, and what every call shares.
+
+mod controller;
+mod job;
+mod partition;
 
 use bytes::Bytes;
 use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::answer::{Answer, said};
 use super::call::CallKind;
@@ -12,18 +16,11 @@ use super::client::{Ask, Client};
 use super::errno::Errno;
 use super::error::RestError;
 use super::list::{Gate, Gated, Hosts};
-use super::model::job::{CancelStatus, JobBrief};
-use super::model::{Cancelled, Job, JobSubmit, Node, NodeUpdate, Partition, Ping, Reservation, ReservationWrite, Submitted};
+use super::model::{Node, NodeUpdate, Reservation, ReservationWrite};
+use super::version::Version;
 use crate::name::NodeName;
 
 impl Client {
-    /// Whether the controllers answer slurmrestd. Proves no token.
-    pub async fn ping(&self) -> Result<Vec<Ping>, RestError> {
-        let mut pings = Vec::new();
-        self.list(CallKind::Ping, "ping/", "pings", None, |ping| pings.push(ping)).await?;
-        Ok(pings)
-    }
-
     /// Hands every node to `take`, or none if nothing changed since the gate. After a failure what was handed on must be thrown away.
     pub async fn nodes(&self, since: Option<Gate>, take: impl FnMut(Node) + Send) -> Result<Gated, RestError> {
         self.list(CallKind::ListNodes, "nodes/", "nodes", since, take).await
@@ -51,10 +48,7 @@ impl Client {
 
     /// Makes a record from a line of slurm.conf; its state must be `FUTURE`, `CLOUD` or `EXTERNAL`.
     pub async fn create_node(&self, line: &str) -> Result<(), RestError> {
-        let version = self.version().await?;
-        if !version.creates_nodes() {
-            return Err(RestError::Unsupported { what: "making a node record", version });
-        }
+        self.able("making a node record", Version::creates_nodes).await?;
         self.write(CallKind::CreateNode, Method::POST, "new/node/", Some(&json!({ "node_conf": line }))).await.map(drop)
     }
 
@@ -62,60 +56,6 @@ impl Client {
     pub async fn delete_node(&self, name: &NodeName) -> Result<(), RestError> {
         let written = self.write(CallKind::DeleteNode, Method::DELETE, &format!("node/{name}"), None::<&()>).await;
         written.map(drop).map_err(|error| absent(error, &[Errno::INVALID_NODE], || format!("node `{name}`")))
-    }
-
-    /// Hands every job to `take`, ended ones of the last minutes too, or none if nothing changed since the gate.
-    pub async fn jobs(&self, since: Option<Gate>, take: impl FnMut(Job) + Send) -> Result<Gated, RestError> {
-        self.list(CallKind::ListJobs, "jobs/", "jobs", since, take).await
-    }
-
-    pub async fn job(&self, id: u64) -> Result<Job, RestError> {
-        self.one(CallKind::GetJob, &format!("job/{id}"), "jobs", || format!("job {id}"), &[Errno::INVALID_JOB]).await
-    }
-
-    /// The states of these jobs, or of all; unknown ones are left out. Each id is a parameter of its own: a list with commas ends in a 500.
-    pub async fn job_states(&self, ids: &[u64]) -> Result<Vec<JobBrief>, RestError> {
-        let ids: Vec<String> = ids.iter().map(|id| format!("job_id={id}")).collect();
-        let query = if ids.is_empty() { String::new() } else { format!("?{}", ids.join("&")) };
-        let mut jobs = Vec::new();
-        self.list(CallKind::ListJobStates, &format!("jobs/state/{query}"), "jobs", None, |job| jobs.push(job)).await?;
-        Ok(jobs)
-    }
-
-    /// A job that must wait, or is held, was taken all the same.
-    pub async fn submit(&self, job: &JobSubmit) -> Result<Submitted, RestError> {
-        let answer = self.write(CallKind::SubmitJob, Method::POST, "job/submit", Some(&json!({ "job": job }))).await?;
-        let submitted: Submitted =
-            serde_json::from_value(Value::Object(answer.fields)).map_err(|error| RestError::Unreadable(error.to_string()))?;
-        if submitted.job_id == 0 { Err(RestError::Unreadable("it names no job".to_owned())) } else { Ok(submitted) }
-    }
-
-    pub async fn cancel(&self, id: u64) -> Result<Cancelled, RestError> {
-        let mut statuses: Vec<CancelStatus> = Vec::new();
-        let path = format!("job/{id}");
-        let mut keep = |text: &[u8]| {
-            statuses.push(serde_json::from_slice(text)?);
-            Ok(())
-        };
-        let ask = Ask { kind: CallKind::CancelJob, method: Method::DELETE, path: &path, body: None, wanted: "status" };
-        let answer = self.ask(ask, &mut keep).await;
-        let answer = answer.map_err(|error| absent(error, &[Errno::INVALID_JOB], || format!("job {id}")))?;
-        let failed = statuses.into_iter().map(|status| status.error).find(|error| error.code != 0);
-        match failed.map(|error| (Errno(error.code), error.string)) {
-            None => Ok(Cancelled::Now),
-            Some((Errno::JOB_ALREADY_DONE, _)) => Ok(Cancelled::AlreadyEnded),
-            Some((Errno::INVALID_JOB, _)) => Err(RestError::NotFound { what: format!("job {id}") }),
-            Some((number, text)) => Err(RestError::Refused { http: answer.http, number, text }),
-        }
-    }
-
-    pub async fn partitions(&self, since: Option<Gate>, take: impl FnMut(Partition) + Send) -> Result<Gated, RestError> {
-        self.list(CallKind::ListPartitions, "partitions/", "partitions", since, take).await
-    }
-
-    pub async fn partition(&self, name: &str) -> Result<Partition, RestError> {
-        let path = format!("partition/{}", segment(name));
-        self.one(CallKind::GetPartition, &path, "partitions", || format!("partition `{name}`"), &[Errno::INVALID_PARTITION]).await
     }
 
     pub async fn reservations(&self, since: Option<Gate>, take: impl FnMut(Reservation) + Send) -> Result<Gated, RestError> {
@@ -131,10 +71,7 @@ impl Client {
 
     /// Creates the reservation or changes it.
     pub async fn write_reservation(&self, reservation: &ReservationWrite) -> Result<(), RestError> {
-        let version = self.version().await?;
-        if !version.writes_reservations() {
-            return Err(RestError::Unsupported { what: "writing a reservation", version });
-        }
+        self.able("writing a reservation", Version::writes_reservations).await?;
         self.write(CallKind::WriteReservation, Method::POST, "reservation", Some(reservation)).await.map(drop)
     }
 
@@ -144,9 +81,17 @@ impl Client {
         written.map(drop).map_err(|error| absent(error, &[Errno::INVALID_RESERVATION], || format!("reservation `{name}`")))
     }
 
-    /// Makes slurmctld read its files again. A success says that it was told, not that the files are good: bad ones end it afterwards.
-    pub async fn reconfigure(&self) -> Result<(), RestError> {
-        self.write(CallKind::Reconfigure, Method::GET, "reconfigure/", None::<&()>).await.map(drop)
+    /// One object under a key of its own.
+    async fn object<T: DeserializeOwned>(&self, kind: CallKind, path: &str, key: &'static str) -> Result<T, RestError> {
+        let mut answer = self.write(kind, Method::GET, path, None::<&()>).await?;
+        let object = answer.fields.remove(key).ok_or_else(|| RestError::Unreadable(format!("it has no `{key}`")))?;
+        serde_json::from_value(object).map_err(|error| RestError::Unreadable(format!("`{key}`: {error}")))
+    }
+
+    /// The version, if it can do this.
+    async fn able(&self, what: &'static str, is_able: impl Fn(Version) -> bool) -> Result<(), RestError> {
+        let version = self.version().await?;
+        if is_able(version) { Ok(()) } else { Err(RestError::Unsupported { what, version }) }
     }
 
     async fn list<T: DeserializeOwned>(
@@ -213,11 +158,15 @@ impl Client {
             Ok(body) => body.map(Bytes::from),
             Err(error) => return Err(RestError::Unreadable(format!("our own body: {error}"))),
         };
-        let answer = self.ask(Ask { kind, method, path, body, wanted: "" }, &mut |_| Ok(())).await?;
-        match answer.envelope.errors.first() {
-            Some(complaint) => Err(RestError::Refused { http: answer.http, number: complaint.errno(), text: said(complaint) }),
-            None => Ok(answer),
-        }
+        said_in(self.ask(Ask { kind, method, path, body, wanted: "" }, &mut |_| Ok(())).await?)
+    }
+}
+
+/// The answer, unless an error stands in it: for a write, also one without a number is a failure.
+fn said_in(answer: Answer) -> Result<Answer, RestError> {
+    match answer.envelope.errors.first() {
+        Some(complaint) => Err(RestError::Refused { http: answer.http, number: complaint.errno(), text: said(complaint) }),
+        None => Ok(answer),
     }
 }
 

@@ -22,6 +22,9 @@ pub enum RestError {
     TokenRefused { http: u16, number: Errno, text: String },
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// Nothing was sent: the last calls got no answer, and the server is left alone for a while.
+    #[error("slurmrestd is left alone for {:.1} s: {trouble}", .wait.as_secs_f32())]
+    Paused { wait: Duration, trouble: String },
     /// slurmrestd lives, but cannot serve now; mostly slurmctld does not answer it.
     #[error("Slurm cannot answer now (HTTP {http}): {text}")]
     Unavailable { http: u16, text: String },
@@ -31,6 +34,9 @@ pub enum RestError {
     /// The time for one call is over.
     #[error("slurmrestd gave no whole answer within {} s", .0.as_secs())]
     TimedOut(Duration),
+    /// Nothing was sent: too many other calls went before, for as long as one call may take.
+    #[error("the call had no turn within {} s: too much is asked of this cluster at once", .0.as_secs())]
+    NoTurn(Duration),
     /// The connection broke before the whole answer was there.
     #[error("the connection to slurmrestd broke: {0}")]
     Broken(String),
@@ -65,6 +71,8 @@ impl RestError {
             | Self::TimedOut(_)
             | Self::Broken(_)
             | Self::Unreadable(_)
+            | Self::Paused { .. }
+            | Self::NoTurn(_)
             | Self::UnknownUrl { .. } => Class::Transient,
             Self::NotFound { .. } | Self::Refused { .. } => Class::External,
             Self::TokenRefused { .. } | Self::Token(_) | Self::NoVersion | Self::Unsupported { .. } => Class::Permanent,
@@ -78,9 +86,11 @@ impl RestError {
             Self::Refused { .. } => "Refused",
             Self::TokenRefused { .. } => "TokenRefused",
             Self::Token(_) => "NoToken",
+            Self::Paused { .. } => "Paused",
             Self::Unavailable { .. } => "Unavailable",
             Self::Unreachable(_) => "Unreachable",
             Self::TimedOut(_) => "TimedOut",
+            Self::NoTurn(_) => "NoTurn",
             Self::Broken(_) => "Broken",
             Self::Unreadable(_) => "Unreadable",
             Self::UnknownUrl { .. } => "UnknownUrl",
@@ -105,6 +115,15 @@ impl RestError {
         }
     }
 
+    /// Nobody answered who could: asking again at once is of no use.
+    pub(super) fn means_no_server(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::TimedOut(_) | Self::Broken(_) => true,
+            Self::Unavailable { http, .. } => matches!(http, 502..=504),
+            _ => false,
+        }
+    }
+
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
@@ -113,7 +132,8 @@ impl RestError {
     pub fn may_have_been_applied(&self) -> bool {
         match self {
             Self::TimedOut(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Unavailable { .. } => true,
-            Self::Refused { number, .. } => *number == Errno::INVALID_NODE_TRANSITION,
+            // A failure inside a success is that of a part.
+            Self::Refused { http, number, .. } => *number == Errno::INVALID_NODE_TRANSITION || *http < 300,
             _ => false,
         }
     }

@@ -16,7 +16,7 @@ const SKEW: Duration = Duration::from_secs(30);
 /// How long a token is good for.
 const LIFETIME: Duration = Duration::from_mins(15);
 /// Renewed when so much of its life has gone: 12 of 15 minutes.
-const RENEW_AFTER: Duration = Duration::from_mins(12);
+pub const RENEW_AFTER: Duration = Duration::from_mins(12);
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -42,8 +42,25 @@ struct Claims<'a> {
     /// Slurm's name for the user.
     sun: &'a str,
     iss: &'static str,
+    /// Tells tokens apart in logs of others.
+    jti: String,
     iat: i64,
+    nbf: i64,
     exp: i64,
+}
+
+/// A token for the Slurm user `user`, signed with the raw bytes of the key file.
+pub fn sign(user: &str, key: &SecretSlice<u8>, now: Timestamp) -> Result<SecretString, TokenError> {
+    if key.expose_secret().is_empty() {
+        return Err(TokenError("the JWT key is empty; put at least 32 random bytes into its Secret".to_owned()));
+    }
+    let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    let made_at = now.as_second() - seconds(SKEW);
+    let exp = now.as_second() + seconds(LIFETIME);
+    let jti = format!("{user}-{}", now.as_nanosecond());
+    let claims = Claims { sun: user, iss: "slurm-operator", jti, iat: made_at, nbf: made_at, exp };
+    let signed = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &EncodingKey::from_secret(key.expose_secret()));
+    signed.map(SecretString::from).map_err(|error| TokenError(format!("it could not be signed: {error}")))
 }
 
 impl Signer {
@@ -55,18 +72,6 @@ impl Signer {
         read_key: impl Fn() -> Result<SecretSlice<u8>, TokenError> + Send + Sync + 'static,
     ) -> Self {
         Self { user: user.into(), clock, read_key: Box::new(read_key), current: Mutex::new(None) }
-    }
-
-    fn sign(&self, now: Timestamp) -> Result<SecretString, TokenError> {
-        let key = (self.read_key)()?;
-        if key.expose_secret().is_empty() {
-            return Err(TokenError("the JWT key is empty; put at least 32 random bytes into its Secret".to_owned()));
-        }
-        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-        let claims =
-            Claims { sun: &self.user, iss: "slipway", iat: now.as_second() - seconds(SKEW), exp: now.as_second() + seconds(LIFETIME) };
-        let signed = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &EncodingKey::from_secret(key.expose_secret()));
-        signed.map(SecretString::from).map_err(|error| TokenError(format!("it could not be signed: {error}")))
     }
 }
 
@@ -80,7 +85,7 @@ impl TokenSource for Signer {
                 return Ok(Arc::clone(token));
             }
         }
-        let token = Arc::new(self.sign(now)?);
+        let token = Arc::new(sign(&self.user, &(self.read_key)()?, now)?);
         *current = Some((Arc::clone(&token), now + RENEW_AFTER));
         Ok(token)
     }

@@ -43,8 +43,16 @@ impl Version {
         self >= Self::V44
     }
 
-    /// Partitions can be changed, and the configuration in force can be read.
     pub fn writes_partitions(self) -> bool {
+        self >= Self::V45
+    }
+
+    /// The configuration in force can be read.
+    pub fn tells_its_configuration(self) -> bool {
+        self >= Self::V45
+    }
+
+    pub fn requeues_jobs(self) -> bool {
         self >= Self::V45
     }
 }

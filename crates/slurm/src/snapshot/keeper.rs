@@ -1,6 +1,7 @@
 //! The one task per cluster that reads Slurm.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::name::NodeName;
 use crate::rest::list::Gate;
 use crate::rest::{Client, RestError};
 
+/// The shortest wait after a failure.
+const BREATH: Duration = Duration::from_millis(500);
+
 /// How often what is read. A quiet cluster costs 24 + 3 + 1 small calls a minute.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -21,9 +25,12 @@ pub struct Pace {
     pub reservations: Duration,
     /// How often a full reading checks whether the gates tell the truth.
     pub audit: Duration,
+    /// So long after a change the tables are read whole once more: the reading may have come from a server that was itself behind, and
+    /// no gate would tell.
+    pub confirm: Duration,
     /// Where gates cannot be trusted, everything is read so often.
     pub without_gates: Duration,
-    /// The longest wait after failures.
+    /// The longest wait after failures, and so until it is noticed that all is well again.
     pub retry: Duration,
     /// How old a reading may be and still answer questions.
     pub good_for: Duration,
@@ -38,8 +45,9 @@ impl Default for Pace {
             jobs: Duration::from_secs(20),
             reservations: Duration::from_mins(1),
             audit: Duration::from_mins(5),
+            confirm: Duration::from_secs(20),
             without_gates: Duration::from_secs(10),
-            retry: Duration::from_secs(15),
+            retry: Duration::from_secs(10),
             good_for: Duration::from_secs(30),
             believe_loss: Duration::from_secs(30),
         }
@@ -65,10 +73,19 @@ pub struct Keeper {
 /// From when on to ask for changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gates {
-    pub are_trusted: bool,
+    /// They told an untruth: not asked before then.
+    pub distrusted_until: Option<Instant>,
+    /// How often they did.
+    pub untruths: u32,
     pub nodes: Option<Gate>,
     pub jobs: Option<Gate>,
     pub reservations: Option<Gate>,
+}
+
+impl Gates {
+    pub(super) fn are_trusted(&self) -> bool {
+        self.distrusted_until.is_none_or(|until| until <= Instant::now())
+    }
 }
 
 /// When each table is read next.
@@ -85,6 +102,8 @@ pub(super) struct Due {
 #[derive(Default)]
 struct Wishes {
     soon: Notify,
+    /// The reading that comes soon is also one of the queue.
+    with_queue: AtomicBool,
     followed: Mutex<BTreeSet<NodeName>>,
 }
 
@@ -112,6 +131,12 @@ impl Handle {
         self.wishes.soon.notify_one();
     }
 
+    /// Asks for a reading of nodes and queue now, before a decision that must not miss a job that came a moment ago.
+    pub fn read_queue_soon(&self) {
+        self.wishes.with_queue.store(true, Ordering::SeqCst);
+        self.wishes.soon.notify_one();
+    }
+
     /// Nodes that somebody waits for: they are read singly where the whole list comes seldom.
     pub fn follow(&self, names: BTreeSet<NodeName>) {
         *self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner) = names;
@@ -129,7 +154,7 @@ impl Keeper {
             client,
             pace,
             snapshot,
-            gates: Gates { are_trusted: true, nodes: None, jobs: None, reservations: None },
+            gates: Gates { distrusted_until: None, untruths: 0, nodes: None, jobs: None, reservations: None },
             due: Due { nodes: now, followed: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
             known: BTreeSet::new(),
             loss_since: None,
@@ -147,12 +172,18 @@ impl Keeper {
             let wishes = Arc::clone(&self.wishes);
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
-                () = wishes.soon.notified() => self.due.nodes = Instant::now(),
+                () = wishes.soon.notified() => {
+                    self.due.nodes = Instant::now();
+                    if wishes.with_queue.swap(false, Ordering::SeqCst) {
+                        self.due.jobs = self.due.nodes;
+                    }
+                }
                 () = self.published.closed() => return,
             }
             let before = self.snapshot.clone();
-            let read = self.read_due(Instant::now()).await;
-            self.note(read);
+            let started = Instant::now();
+            let read = self.read_due(started).await;
+            self.note(read, started);
             self.publish(&before);
         }
     }
@@ -173,20 +204,23 @@ impl Keeper {
         Ok(())
     }
 
-    /// After a failure everything waits, longer each time.
-    fn note(&mut self, read: Result<(), RestError>) {
+    /// After a failure everything waits, longer each time. A reading that hung has waited already.
+    fn note(&mut self, read: Result<(), RestError>, started: Instant) {
         let Err(error) = read else {
             self.failures = 0;
             self.snapshot.trouble.clear();
             return;
         };
-        let wait = self.pace.nodes.saturating_mul(1 << self.failures.min(4)).min(self.pace.retry);
+        let wait = match &error {
+            RestError::Paused { wait, .. } => *wait,
+            _ => self.pace.nodes.saturating_mul(1 << self.failures.min(4)).min(self.pace.retry),
+        };
         if self.failures == 0 {
             tracing::warn!(%error, "Slurm cannot be read");
         }
         self.failures += 1;
         self.snapshot.trouble = error.to_string();
-        let later = Instant::now() + wait;
+        let later = (started + wait).max(Instant::now() + BREATH);
         let Due { nodes, followed, jobs, reservations, .. } = &mut self.due;
         for due in [nodes, followed, jobs, reservations] {
             *due = (*due).max(later);

@@ -15,6 +15,8 @@ use crate::rest::model::Node;
 
 /// So many nodes are asked for singly at a time.
 const SINGLY: usize = 16;
+/// Gates that told an untruth are not asked for ten minutes, twice as long each time, up to so many doublings: most of a day.
+const MAX_DOUBLINGS: u32 = 7;
 /// Reading whole tables may take at most this share of the time: one part in so many.
 const SHARE: u32 = 20;
 
@@ -22,7 +24,7 @@ impl Keeper {
     /// One reading of the nodes, whole only if something changed.
     pub(super) async fn read_nodes(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
-        let since = self.gates.nodes.filter(|_| self.gates.are_trusted);
+        let since = self.gates.nodes.filter(|_| self.gates.are_trusted());
         let mut fresh = Vec::new();
         let gated = self.client.nodes(since, |node| fresh.push(node)).await?;
         self.due.nodes = started + self.pace.nodes;
@@ -38,12 +40,13 @@ impl Keeper {
         self.due.nodes = started + self.wait_after(took, self.pace.nodes);
         // What moves nodes is mostly a job.
         self.due.jobs = started;
+        self.due.audit = self.due.audit.min(started + self.wait_after(took, self.pace.confirm));
         Ok(())
     }
 
     /// The wait after a whole reading, so that big tables are not read all the time.
     fn wait_after(&self, took: Duration, pace: Duration) -> Duration {
-        let pace = if self.gates.are_trusted { pace } else { self.pace.without_gates.max(pace) };
+        let pace = if self.gates.are_trusted() { pace } else { self.pace.without_gates.max(pace) };
         pace.max((took * SHARE).min(self.pace.good_for / 2))
     }
 
@@ -151,22 +154,30 @@ impl Keeper {
             // It may have changed between the two questions. Then the gate says so now.
             let again = self.client.nodes(self.gates.nodes, |_| ()).await?;
             if again == Gated::Unchanged {
-                tracing::warn!("slurmrestd says that nothing changed although something did: from now on everything is read each time");
-                self.gates.are_trusted = false;
+                let pause = self.pace.audit * 2 * (1 << self.gates.untruths.min(MAX_DOUBLINGS));
+                tracing::warn!(
+                    ?pause,
+                    "slurmrestd says that nothing changed although something did: everything is read each time for a while"
+                );
+                self.gates.untruths += 1;
+                self.gates.distrusted_until = Some(started + pause);
+                self.due.audit = started + pause;
             }
         }
         if let Gated::Whole { gate } = whole {
             self.take_nodes(fresh, started).await?;
             self.gates.nodes = gate.filter(|_| self.snapshot.nodes.table.missing == 0);
         }
-        self.due.jobs = if differs { started } else { self.due.jobs };
+        // The queue has the same weakness and no audit of its own.
+        self.gates.jobs = None;
+        self.due.jobs = started;
         Ok(())
     }
 
     /// One reading of the queue; ended jobs are left out.
     pub(super) async fn read_jobs(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
-        let since = self.gates.jobs.filter(|_| self.gates.are_trusted);
+        let since = self.gates.jobs.filter(|_| self.gates.are_trusted());
         let mut jobs = Vec::new();
         let gated = self
             .client
@@ -189,7 +200,7 @@ impl Keeper {
 
     pub(super) async fn read_reservations(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
-        let since = self.gates.reservations.filter(|_| self.gates.are_trusted);
+        let since = self.gates.reservations.filter(|_| self.gates.are_trusted());
         let mut reservations = Vec::new();
         let gated = self.client.reservations(since, |reservation| reservations.push(reservation)).await?;
         self.due.reservations = started + self.pace.reservations;

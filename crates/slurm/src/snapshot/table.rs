@@ -10,8 +10,8 @@ use super::answer::{Answer, Deadline, Why};
 use crate::hostlist::{HostSet, Hostlist};
 use crate::rest::model::{Job, Node, NodeState, Number, Reservation};
 
-/// The most nodes that one job's list may name.
-const MAX_HOSTS: usize = 1 << 20;
+/// The most nodes that one job's list may name: as many as Slurm can have.
+const MAX_HOSTS: usize = 1 << 16;
 
 /// Slurm's nodes, by name.
 #[derive(Clone, Debug, Default)]
@@ -175,6 +175,11 @@ impl Snapshot {
         self.nodes.at.map(|at| now.saturating_duration_since(at))
     }
 
+    /// How long ago the queue was known to be so; `None` if never.
+    pub fn queue_age(&self, now: Instant) -> Option<Duration> {
+        self.jobs.at.map(|at| now.saturating_duration_since(at))
+    }
+
     /// What failed since the last good reading; empty when all is well.
     pub fn trouble(&self) -> &str {
         &self.trouble
@@ -228,6 +233,17 @@ impl Snapshot {
         }
     }
 
+    /// Whether the node's slurmd has started, or read its files again, at that moment of the server's clock or later. One that does not
+    /// respond counts as *no*: it may come back with the old files.
+    pub fn has_started_since(&self, name: &str, moment: Timestamp, now: Instant) -> Answer {
+        match self.node(name, now) {
+            Ok(Some(node)) if node.state.has(&NodeState::NotResponding) => Answer::No,
+            Ok(Some(node)) => node.slurmd_start_time.moment().is_some_and(|started| started >= moment).into(),
+            Ok(None) => Answer::No,
+            Err(why) => Answer::Unknown(why),
+        }
+    }
+
     /// When the last job of the node must have ended.
     pub fn job_deadline(&self, name: &str, now: Instant) -> Deadline {
         match self.is_busy(name, now) {
@@ -263,11 +279,13 @@ impl Snapshot {
         }
     }
 
-    fn fresh_nodes(&self, now: Instant) -> Result<&Nodes, Why> {
+    /// The nodes, if the reading is fresh; it may still lack some.
+    pub fn fresh_nodes(&self, now: Instant) -> Result<&Nodes, Why> {
         self.fresh(&self.nodes, now)
     }
 
-    fn fresh_jobs(&self, now: Instant) -> Result<&Jobs, Why> {
+    /// The queue, if the reading is fresh.
+    pub fn fresh_jobs(&self, now: Instant) -> Result<&Jobs, Why> {
         self.fresh(&self.jobs, now)
     }
 

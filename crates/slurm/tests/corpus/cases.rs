@@ -1,24 +1,26 @@
-//! Reads `config.txt`; used by the pure test and by the one against the real slurmctld.
+//! Reads `config.txt` and `slurmdbd.txt`; used by the pure tests and by those against the real daemons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// One configuration and what a real slurmctld made of it.
+/// One configuration and what a real daemon made of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) name: String,
     /// The letter and the message.
     pub(crate) real: (String, String),
-    /// What is said although slurmctld says nothing.
+    /// What is said although the daemon says nothing.
     pub(crate) silent: Option<String>,
     /// Our verdict and why, where it is not the recorded one.
     pub(crate) ours: Option<String>,
-    /// slurm.conf and what stands beside it.
+    /// Of each file, in octal.
+    pub(crate) mode: String,
+    /// The file that the corpus is about and what stands beside it.
     pub(crate) files: BTreeMap<String, String>,
 }
 
-/// All cases of the corpus; panics on a line that is none.
-pub(crate) fn read(text: &str) -> Vec<Case> {
+/// All cases of the corpus about the file `main`; panics on a line that is none.
+pub(crate) fn read(text: &str, main: &str) -> Vec<Case> {
     let mut base = Vec::new();
     let mut cases: Vec<Case> = Vec::new();
     let mut conf: Vec<String> = Vec::new();
@@ -31,13 +33,16 @@ pub(crate) fn read(text: &str) -> Vec<Case> {
         if mark == "case" {
             if let Some(done) = cases.last_mut() {
                 let lines = conf.join("\n") + "\n";
-                done.files.entry("slurm.conf".to_owned()).or_insert(lines);
-                done.files.entry("cgroup.conf".to_owned()).or_insert_with(|| "CgroupPlugin=disabled\n".to_owned());
+                done.files.entry(main.to_owned()).or_insert(lines);
+                if main == "slurm.conf" {
+                    done.files.entry("cgroup.conf".to_owned()).or_insert_with(|| "CgroupPlugin=disabled\n".to_owned());
+                }
             }
             conf.clone_from(&base);
             file = None;
             let real = (String::new(), String::new());
-            cases.push(Case { name: rest.to_owned(), real, silent: None, ours: None, files: BTreeMap::new() });
+            let mode = "600".to_owned();
+            cases.push(Case { name: rest.to_owned(), real, silent: None, ours: None, mode, files: BTreeMap::new() });
             continue;
         }
         let Some(case) = cases.last_mut() else {
@@ -53,6 +58,7 @@ pub(crate) fn read(text: &str) -> Vec<Case> {
                 case.real = (letter.to_owned(), message.to_owned());
             }
             "ours" => case.ours = Some(rest.to_owned()),
+            "mode" => rest.clone_into(&mut case.mode),
             "silent" => case.silent = Some(rest.to_owned()),
             "+" => conf.push(unescaped()),
             "-" => conf.retain(|line| !has_key(line, rest)),

@@ -15,11 +15,40 @@ fn more_than_a_config_map_carries_is_refused() {
 }
 
 #[test]
-fn slurmdbd_conf_is_checked_key_by_key() {
-    let text = "DbdHost=a\nDbdPort=x\nStorageTypo=b\nPurgeJobAfter=12months\nPurgeStepAfter=soon\nAuthInfo=use_client_id\n";
-    let found: Vec<(usize, Severity)> =
-        check(&files(&[("slurmdbd.conf", text)]), &Surroundings::default()).iter().map(|found| (found.line, found.severity)).collect();
-    assert_eq!(found, [(2, Severity::Fatal), (3, Severity::Fatal), (5, Severity::Fatal), (6, Severity::Silent)]);
+fn a_finding_names_severity_file_line_and_key_and_speaks_of_the_daemon_that_reads_the_file() {
+    let text =
+        "DbdHost=a\nDbdPort=x\nStorageType=accounting_storage/mysql\nAuthType=auth/slurm\nPurgeStepAfter=soon\nAuthInfo=use_client_id\n";
+    let findings = check(&files(&[("slurmdbd.conf", text)]), &Surroundings::default());
+    let found: Vec<_> = findings.iter().map(|found| (found.severity, found.line, found.key.as_deref().unwrap())).collect();
+    let expected = [(Severity::Fatal, 2, "DbdPort"), (Severity::Fatal, 5, "PurgeStepAfter"), (Severity::Silent, 6, "AuthInfo")];
+    assert_eq!(found, expected);
+    assert_eq!(
+        findings[0].to_string(),
+        "slurmdbd.conf line 2: DbdPort is `x`, which is no number: write a number up to 65535 (ends slurmdbd)"
+    );
+}
+
+#[test]
+fn a_partition_that_jobs_are_in_may_not_go() {
+    let text = "ClusterName=c\nSlurmctldHost=a\nPartitionName=x Nodes=ALL Default=YES\n";
+    let partitions = ["x", "gone"].map(str::to_owned).into();
+    let findings = check(&files(&[("slurm.conf", text)]), &Surroundings { partitions, ..Surroundings::default() });
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!((findings[0].severity, findings[0].line), (Severity::EndsJobs, 0));
+    assert!(findings[0].message.contains("partition `gone` is gone, and its jobs end with it"), "{}", findings[0]);
+}
+
+#[test]
+fn qualities_of_service_are_those_that_accounting_knows() {
+    let text = "ClusterName=c\nSlurmctldHost=a\nAccountingStorageType=accounting_storage/slurmdbd\nPartitionName=x Nodes=ALL Default=YES QOS=high\n";
+    let told = |known: Option<&str>| {
+        let qualities = known.map(|known| [known.to_owned()].into());
+        check(&files(&[("slurm.conf", text)]), &Surroundings { qualities, ..Surroundings::default() })
+    };
+    assert_eq!(told(None), []);
+    assert_eq!(told(Some("high")), []);
+    let findings = told(Some("normal"));
+    assert_eq!((findings[0].severity, findings[0].line, findings[0].key.as_deref()), (Severity::Fatal, 4, Some("QOS")));
 }
 
 #[test]
@@ -35,7 +64,26 @@ fn a_hostile_list_of_nodes_costs_nothing_and_is_told() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(conf in any::<String>(), yaml in any::<String>(), gres in any::<String>()) {
-        check(&files(&[("slurm.conf", &conf), ("topology.yaml", &yaml), ("gres.conf", &gres), ("cgroup.conf", &conf)]), &Surroundings::default());
+        let jwks = format!("AuthAltParameters=jwks=/a/jwks.json\n{conf}");
+        check(
+            &files(&[
+                ("slurm.conf", &conf),
+                ("topology.yaml", &yaml),
+                ("gres.conf", &gres),
+                ("cgroup.conf", &conf),
+                ("plugstack.conf", &gres),
+                ("slurmdbd.conf", &jwks),
+                ("jwks.json", &yaml),
+            ]),
+            &Surroundings::default(),
+        );
+    }
+
+    #[test]
+    fn no_topology_makes_it_panic(
+        lines in r"(- topology: t\n  (block|tree):\n    (block_sizes: \[[-0-9a-z, ]{0,6}\]|switches:|blocks:)\n(      - (switch|block|nodes|children): ?[a-c0-9\[\]-]{0,5}\n){0,4}){1,3}"
+    ) {
+        check(&files(&[("topology.yaml", &lines)]), &Surroundings::default());
     }
 
     #[test]

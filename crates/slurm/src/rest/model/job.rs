@@ -120,6 +120,23 @@ pub struct JobSubmit {
     pub comment: Option<String>,
 }
 
+/// A change of a job. What is not given stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct JobUpdate {
+    /// Minutes. Raising it needs an administrator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<Number>,
+    /// `false` releases a held job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin_comment: Option<String>,
+}
+
 /// What a submission came to. A job that was taken but cannot start yet is no failure: the warning says why it waits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -152,6 +169,16 @@ pub(crate) struct CancelError {
     pub string: String,
     #[serde(deserialize_with = "lenient::or_default")]
     pub code: i64,
+}
+
+/// What became of one element of an array that was changed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct UpdateResult {
+    #[serde(deserialize_with = "lenient::text")]
+    pub error: String,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub error_code: i64,
 }
 
 /// One job of `jobs/state/`: the cheapest poll. The id is text here, and an array's element is `4_1`.

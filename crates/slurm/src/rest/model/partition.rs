@@ -37,3 +37,20 @@ pub struct PartitionNodes {
 pub struct PartitionStatus {
     pub state: Flags<PartitionState>,
 }
+
+/// Creates a partition, or changes the one of that name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PartitionWrite {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_sets: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<PartitionStatus>,
+}
+
+impl PartitionWrite {
+    /// Opens, drains or shuts a partition.
+    pub fn state(name: impl Into<String>, state: PartitionState) -> Self {
+        Self { name: name.into(), node_sets: None, partition: Some(PartitionStatus { state: [state].into() }) }
+    }
+}

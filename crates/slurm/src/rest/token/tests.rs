@@ -26,7 +26,9 @@ fn a_token_says_who_and_how_long_and_tolerates_clocks_that_differ() {
     let (_, signer) = signer();
     let claims = claims(&signer.token(None).unwrap());
     assert_eq!(claims["sun"], "slurm");
-    assert_eq!(claims["iat"], 1_000_000 - 30);
+    assert_eq!(claims["iss"], "slurm-operator");
+    assert_eq!((&claims["iat"], &claims["nbf"]), (&(1_000_000 - 30).into(), &(1_000_000 - 30).into()));
+    assert!(claims["jti"].as_str().is_some_and(|id| !id.is_empty()));
     assert_eq!(claims["exp"], 1_000_000 + 15 * 60);
 }
 

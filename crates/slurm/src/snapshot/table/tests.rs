@@ -107,3 +107,17 @@ fn changes_are_the_nodes_that_came_went_or_changed() {
     assert!(after.changes_since(&after.clone()).is_empty());
     assert!(Arc::ptr_eq(before.shared("a").unwrap(), after.shared("a").unwrap()), "what is as before stays the same object");
 }
+
+#[rstest::rstest]
+#[case::before(1_799_999_999, &[NodeState::Idle], Answer::No)]
+#[case::in_that_second(1_800_000_000, &[NodeState::Idle], Answer::Yes)]
+#[case::later(1_800_000_009, &[NodeState::Mixed], Answer::Yes)]
+#[case::later_but_silent(1_800_000_009, &[NodeState::Idle, NodeState::NotResponding], Answer::No)]
+#[case::never(0, &[NodeState::Idle], Answer::No)]
+fn a_slurmd_has_taken_what_was_there_when_it_started(#[case] started: u64, #[case] states: &[NodeState], #[case] expected: Answer) {
+    let node = Node { slurmd_start_time: Number::Set(started), ..node("a", states.iter().cloned().collect::<NodeStates>()) };
+    let (snapshot, now) = snapshot(vec![node], vec![]);
+    let moment = Timestamp::from_second(1_800_000_000).unwrap();
+    assert_eq!(snapshot.has_started_since("a", moment, now), expected);
+    assert!(matches!(snapshot.has_started_since("a", moment, now + LATER), Answer::Unknown(_)));
+}
