@@ -12,11 +12,18 @@ DENY_VERSION := 0.20.2
 NEXTEST := $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION)/bin/cargo-nextest
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 SCRIPTS := $(shell grep -rlE "^(\#!/bin/(ba)?sh|\# shellcheck shell)" images crates tests)
+# What makes rustc tell the fuzzing engine where an input went; no nightly needed.
+COVERAGE := $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
+FUZZ := crates/slurm/fuzz
+FUZZ_HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+# Targets and the longest input of each.
+FUZZ_TARGETS := hostlist:2048 config:4096 rest:16384
+SECONDS ?= 30
 NAME ?= demo
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status test test-unit lint format generate images build clean
+.PHONY: help demo up down status test test-unit fuzz bench lint format generate images build clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +46,23 @@ test: lint build $(NEXTEST) ## Run everything: lints, unit tests, real API serve
 
 test-unit: $(NEXTEST) ## Run the tests that need neither root nor a cluster.
 	@$(NEXTEST) nextest run --workspace --locked --lib --bins
+
+fuzz: ## Look for inputs that break a reader, SECONDS=30 for each; what is found stays in crates/slurm/fuzz/found, and `make test` replays it.
+	@CARGO_TARGET_DIR=$(SLIPWAY_CACHE)/target-fuzz RUSTFLAGS="-Cpasses=sancov-module $(COVERAGE)" \
+		cargo build --release --target $(FUZZ_HOST) --manifest-path $(FUZZ)/Cargo.toml
+	@for pair in $(FUZZ_TARGETS); do target=$${pair%:*}; \
+		corpus=$(SLIPWAY_CACHE)/fuzz/$$target found=$(FUZZ)/found/$$target; \
+		mkdir -p $$corpus $$found && echo "fuzzing $$target for $(SECONDS) s" && \
+		if SEEDS=$$corpus $(SLIPWAY_CACHE)/target-fuzz/$(FUZZ_HOST)/release/$$target $$corpus -artifact_prefix=$$found/ \
+			-max_total_time=$(SECONDS) -timeout=5 -rss_limit_mb=1024 -max_len=$${pair#*:} -print_final_stats=1 >$$corpus.log 2>&1; \
+		then grep -E '^stat::(number|average|peak)' $$corpus.log; \
+		else grep -vE '^#|^Recommended' $$corpus.log | tail -40; echo "an input that breaks $$target is in $$found"; exit 1; fi; \
+	done
+
+bench: ## Measure lists of hosts, snapshots of 10,000 nodes and passes.
+	@cargo bench --locked --profile load --package slipway-slurm --bench hostlist
+	@cargo bench --locked --profile load --package slipway-sim --bench snapshot
+	@cargo bench --locked --profile load --package slipway-operator --bench controller
 
 lint: build $(DENY) /usr/bin/shellcheck ## Check formatting, clippy, licences and dependencies, charts, shell scripts.
 	@cargo fmt --all --check

@@ -1,5 +1,6 @@
 //! What an API server wrote down about writes: who, what, and the answer.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -12,6 +13,8 @@ pub struct Write {
     pub verb: String,
     /// The resource with its subresource, such as `pods/status`.
     pub resource: String,
+    /// Empty for what belongs to the whole cluster.
+    pub namespace: String,
     pub name: String,
     pub code: i64,
 }
@@ -30,10 +33,28 @@ impl Audit {
         Self { path, skip }
     }
 
+    /// How many writes each user made since then.
+    pub fn users(&self) -> BTreeMap<String, usize> {
+        let mut users = BTreeMap::new();
+        for write in self.writes() {
+            *users.entry(write.user).or_default() += 1;
+        }
+        users
+    }
+
     /// The writes of one user since then; leases are left out, because holding one is writing it.
     pub fn writes_of(&self, user: &str) -> Vec<Write> {
-        let parsed = lines(&self.path).into_iter().skip(self.skip).filter_map(|line| parse(&line));
-        parsed.filter(|write| write.user == user && write.resource != "leases").collect()
+        self.writes().into_iter().filter(|write| write.user == user && write.resource != "leases").collect()
+    }
+
+    /// The writes of one user that changed more than what is said about an object: no status, no event.
+    pub fn acts_of(&self, user: &str) -> Vec<Write> {
+        let is_words = |write: &Write| write.resource.ends_with("/status") || write.resource == "events";
+        self.writes_of(user).into_iter().filter(|write| !is_words(write)).collect()
+    }
+
+    fn writes(&self) -> Vec<Write> {
+        lines(&self.path).into_iter().skip(self.skip).filter_map(|line| parse(&line)).collect()
     }
 }
 
@@ -54,6 +75,7 @@ fn parse(line: &str) -> Option<Write> {
         user: text(&event["user"]["username"]),
         verb: text(&event["verb"]),
         resource,
+        namespace: text(&object["namespace"]),
         name: text(&object["name"]),
         code: event["responseStatus"]["code"].as_i64().unwrap_or_default(),
     })

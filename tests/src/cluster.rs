@@ -56,14 +56,16 @@ impl Cluster {
         }
         for file in files {
             let text = std::fs::read_to_string(&file).context(|| format!("could not read {}", file.display()))?;
-            self.apply_text(&text.replace(LOCAL_IMAGES, &self.images), namespace)?;
+            self.apply_text(&text, namespace)?;
         }
         Ok(())
     }
 
+    /// Applies a manifest; images of ours come from where this cluster has them.
     pub fn apply_text(&self, manifest: &str, namespace: Option<&str>) -> Result<(), Failure> {
+        let manifest = manifest.replace(LOCAL_IMAGES, &self.images);
         let namespace = namespace.map(|name| format!("--namespace={name}"));
-        self.kubectl().args(["apply", "--server-side", "--filename=-"]).args(namespace).feed(manifest).map(drop)
+        self.kubectl().args(["apply", "--server-side", "--filename=-"]).args(namespace).feed(&manifest).map(drop)
     }
 }
 

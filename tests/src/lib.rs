@@ -4,7 +4,12 @@ pub mod audit;
 pub mod cluster;
 pub mod eventually;
 pub mod expression;
+pub mod ground;
+pub mod job;
 pub mod lab;
+pub mod manifest;
+pub mod observer;
+pub mod passes;
 #[cfg(test)]
 mod rooms;
 pub mod slurm;

@@ -1,4 +1,4 @@
-//! Our operator on a cluster, a Slurm cluster made by it, and jobs on that.
+//! Our operator on a cluster, and a Slurm cluster made by it.
 
 use std::io::Read;
 use std::time::Duration;
@@ -9,26 +9,22 @@ use slipway_bed::progress::Progress;
 
 use crate::cluster::Cluster;
 use crate::eventually::eventually;
+use crate::manifest::Manifest;
 
 /// The user name under which the operator talks to the API server.
 pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
 pub const OPERATOR_NAMESPACE: &str = "slipway-system";
 
 /// How long any one wait may take. Cached, each is a matter of seconds; elsewhere images are pulled first.
-const PATIENCE: Duration = Duration::from_mins(3);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
-/// A Slurm cluster in one namespace, from the project's example.
+/// A Slurm cluster in one namespace.
 pub struct Slurm {
-    cluster: Cluster,
+    pub(crate) cluster: Cluster,
     pub namespace: String,
-}
-
-/// What a job left behind.
-#[derive(Debug)]
-pub struct JobResult {
-    pub id: String,
-    pub state: String,
-    pub output: String,
+    /// The name of its Controller and of its RestApi.
+    pub controller: String,
+    pub manifest: Manifest,
 }
 
 /// Installs the CRDs and the operator and waits until it is ready.
@@ -58,17 +54,29 @@ pub fn restart_operator(cluster: &Cluster) -> Result<(), Failure> {
 impl Slurm {
     /// Applies the project's example in `namespace` and waits until Slurm serves: every kind Ready and all workers idle.
     pub async fn bring_up(cluster: &Cluster, namespace: &str, progress: Progress) -> Result<Self, Failure> {
-        let slurm = Self { cluster: cluster.clone(), namespace: namespace.to_owned() };
+        let slurm = Self::apply(cluster, namespace, Manifest::demo()?, progress)?;
+        slurm.until_ready(progress).await?;
+        Ok(slurm)
+    }
+
+    /// Makes the namespace and the keys, and applies the manifest there.
+    pub fn apply(cluster: &Cluster, namespace: &str, manifest: Manifest, progress: Progress) -> Result<Self, Failure> {
         let step = progress.step("slurm: manifests applied");
+        let manifest = manifest.in_namespace(namespace);
+        let slurm = Self { cluster: cluster.clone(), namespace: namespace.to_owned(), controller: manifest.controller(), manifest };
         cluster.apply_text(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"), None)?;
         slurm.make_keys()?;
-        cluster.apply("examples/demo.yaml", Some(namespace))?;
+        cluster.apply_text(&slurm.manifest.text(), Some(namespace))?;
         step.done();
-        for (kind, name) in [("controller", "slurm"), ("restapi", "slurm"), ("nodeset", "worker")] {
+        Ok(slurm)
+    }
+
+    /// Waits until every resource is Ready and all workers are idle.
+    pub async fn until_ready(&self, progress: Progress) -> Result<(), Failure> {
+        for (kind, name) in self.manifest.resources() {
             let step = progress.step(format!("slurm: {kind} Ready"));
             eventually(&format!("{kind} `{name}` to be Ready"), PATIENCE, async || {
-                let object = get(cluster, namespace, &format!("{kind}s.slinky.slurm.net"), name)?;
-                let waits = ready_condition(&object).map_err(|why| format!("{why}; {}", pod_troubles(cluster, namespace)));
+                let waits = self.is_ready(&kind, &name).map_err(|why| format!("{why}; {}", pod_troubles(&self.cluster, &self.namespace)));
                 if let Err(why) = &waits {
                     step.waits_for(why.clone());
                 }
@@ -77,16 +85,27 @@ impl Slurm {
             .await?;
             step.done();
         }
-        let step = progress.step("slurm: 2 nodes idle");
-        eventually("two idle Slurm nodes", PATIENCE, async || {
-            let idle = slurm.on_controller(&["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"]);
+        let workers = self.manifest.worker_count();
+        let step = progress.step(format!("slurm: {workers} nodes idle"));
+        eventually(&format!("{workers} idle Slurm nodes"), PATIENCE, async || {
+            let idle = self.on_controller(&["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"]);
             let idle = idle.map_err(|failure| failure.to_string())?;
             let count = idle.lines().filter(|line| !line.trim().is_empty()).count();
-            if count == 2 { Ok(()) } else { Err(format!("{count} nodes are idle")) }
+            if count == workers { Ok(()) } else { Err(format!("{count} nodes are idle")) }
         })
         .await?;
         step.done();
-        Ok(slurm)
+        Ok(())
+    }
+
+    /// Ok when the resource is Ready as it is written now; else its own words.
+    pub fn is_ready(&self, kind: &str, name: &str) -> Result<(), String> {
+        ready_condition(&self.resource(kind, name)?)
+    }
+
+    /// One of our resources.
+    pub fn resource(&self, kind: &str, name: &str) -> Result<Value, String> {
+        get(&self.cluster, &self.namespace, &format!("{kind}s.slinky.slurm.net"), name)
     }
 
     /// The keys that a user of Slurm makes once, unless they exist.
@@ -111,7 +130,12 @@ impl Slurm {
 
     /// Runs a command in the pod of slurmctld and returns what it printed.
     pub fn on_controller(&self, command: &[&str]) -> Result<String, Failure> {
-        self.on_pod("slurm-controller-0", "slurmctld", command)
+        self.on_pod(&self.controller_pod(), "slurmctld", command)
+    }
+
+    /// The name of the pod of the only slurmctld, or of the first.
+    pub fn controller_pod(&self) -> String {
+        format!("{}-controller-0", self.controller)
     }
 
     /// Runs a command in a worker's pod.
@@ -119,28 +143,21 @@ impl Slurm {
         self.on_pod(pod, "slurmd", command)
     }
 
-    fn on_pod(&self, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
+    pub fn on_pod(&self, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
         let kubectl = self.cluster.kubectl().arg("exec").arg(self.in_namespace()).args([pod, "--container", container, "--"]);
         kubectl.args(command).output()
     }
 
-    /// Submits a batch script on `nodes` nodes, waits for its end and fetches what it printed.
-    pub async fn run_job(&self, nodes: u8, script: &str) -> Result<JobResult, Failure> {
-        let wrap = format!("--wrap={script}");
-        let count = format!("--nodes={nodes}");
-        let id = self.on_controller(&["sbatch", "--parsable", "--chdir=/tmp", "--output=/tmp/job-%j.out", "--time=5", &count, &wrap])?;
-        let id = id.trim().to_owned();
-        let (state, host) = eventually(&format!("job {id} to end"), PATIENCE, async || {
-            let shown = self.on_controller(&["scontrol", "--oneliner", "show", "job", &id]).map_err(|failure| failure.to_string())?;
-            let field = |name: &str| shown.split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned();
-            match field("JobState=").as_str() {
-                "PENDING" | "RUNNING" | "COMPLETING" | "CONFIGURING" => Err(format!("it is {} ({})", field("JobState="), field("Reason="))),
-                _ => Ok((field("JobState="), field("BatchHost="))),
-            }
-        })
-        .await?;
-        let output = self.on_worker(&host, &["cat", &format!("/tmp/job-{id}.out")])?;
-        Ok(JobResult { id, state, output })
+    /// Runs kubectl in its namespace and returns what it printed.
+    pub fn kubectl(&self, args: &[&str]) -> Result<String, Failure> {
+        self.cluster.kubectl().arg(self.in_namespace()).args(args).output()
+    }
+
+    /// A token with which slurmrestd lets one in as Slurm's own user, for an hour.
+    pub fn token(&self) -> Result<String, Failure> {
+        let said = self.on_controller(&["scontrol", "token", "username=slurm", "lifespan=3600"])?;
+        let token = said.trim().strip_prefix("SLURM_JWT=").map(str::to_owned);
+        token.ok_or_else(|| Failure::new(format!("scontrol gave no token but said `{}`", said.trim())))
     }
 
     fn in_namespace(&self) -> String {

@@ -1,7 +1,6 @@
 //! The whole thread on real parts: manifests a user would write, the operator as a pod, real daemons, a real job.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -13,6 +12,7 @@ use slipway_bed::up::{Wanted, up};
 use slipway_tests::audit::Audit;
 use slipway_tests::cluster::Cluster;
 use slipway_tests::eventually::eventually;
+use slipway_tests::passes::passes;
 use slipway_tests::slurm::{OPERATOR_USER, Slurm, install_operator, restart_operator};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -52,22 +52,6 @@ async fn a_user_applies_manifests_and_runs_a_job_on_two_nodes() {
         seconds(slurm_time),
         seconds(down_time)
     );
-}
-
-/// How often the operator's process has looked at each kind, by its own count.
-fn passes(cluster: &Cluster) -> Result<BTreeMap<String, f64>, String> {
-    let ready = "--output=jsonpath={range .items[?(@.status.containerStatuses[0].ready)]}{.metadata.name}{end}";
-    let pods = cluster.kubectl().args(["get", "pods", "--namespace=slipway-system", ready]).output();
-    let pod = pods.map_err(|failure| failure.to_string())?;
-    let path = format!("/api/v1/namespaces/slipway-system/pods/{}:8080/proxy/metrics", pod.trim());
-    let metrics = cluster.kubectl().args(["get", "--raw", &path]).output().map_err(|failure| failure.to_string())?;
-    let mut sums = BTreeMap::new();
-    for line in metrics.lines().filter(|line| line.starts_with("slipway_reconcile_total{")) {
-        let controller = line.split("controller=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
-        let count: f64 = line.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default();
-        *sums.entry(controller.to_owned()).or_default() += count;
-    }
-    Ok(sums)
 }
 
 /// A new process of the operator has no memory of what it wrote, so its first pass over each object is the hardest one to do

@@ -5,8 +5,18 @@ pub const RESERVATION_FINALIZER: &str = "nodeset.slinky.slurm.net/reservation";
 
 /// Which container `kubectl logs` and `kubectl exec` take.
 pub const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
-/// Where `kubectl apply` keeps a copy of the manifest; never inherited, or each edit would look like a new pod template.
-pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Prefixes of annotations by which tools keep their own books on a resource: a copy of the manifest, the release, a sync. They are never inherited,
+/// or each use of the tool would look like a new pod template, and restart a daemon.
+pub const OF_TOOLS: [&str; 8] = [
+    "kubectl.kubernetes.io/",
+    "meta.helm.sh/",
+    "helm.sh/",
+    "argocd.argoproj.io/",
+    "kustomize.toolkit.fluxcd.io/",
+    "helm.toolkit.fluxcd.io/",
+    "fluxcd.io/",
+    "slipway.dev/",
+];
 /// Slurm topology of a worker, e.g. `topo-switch:s2,topo-block:b2`.
 pub const TOPOLOGY: &str = "topology.slinky.slurm.net/spec";
 /// On a worker pod: exactly `"true"` drains its Slurm node.
@@ -35,8 +45,13 @@ pub const SSHD_CONF_HASH: &str = "slinky.slurm.net/sshd-conf-hash";
 pub const SSSD_CONF_HASH: &str = "slinky.slurm.net/sssd-conf-hash";
 /// SHA-256 of the host keys of login nodes, likewise.
 pub const SSH_HOST_KEYS_HASH: &str = "slinky.slurm.net/ssh-host-keys-hash";
-/// SHA-256 of the user's configuration files, likewise.
-pub const CONFIG_FILES_HASH: &str = "slipway.dev/config-files-hash";
+/// On a slurmctld pod that takes a new configuration in place: SHA-256 of the configuration that was last published. Writing it makes the kubelet
+/// look at the pod, which brings the files within a second or two instead of a minute.
+pub const CONFIG_HASH: &str = "slipway.dev/config-hash";
+/// On the same pod: when [`CONFIG_HASH`] was written, as RFC 3339 writes it.
+pub const CONFIG_SINCE: &str = "slipway.dev/config-since";
+/// On the ConfigMap with the configuration: SHA-256 of its slurm.conf as it was published. Whoever edits the ConfigMap does not change this.
+pub const SLURM_CONF_HASH: &str = "slipway.dev/slurm-conf-hash";
 /// SHA-256 of a child as it was last rendered. A field that we stop rendering changes nothing else that a look at the live object could
 /// show, so this is what makes us apply again and so removes it.
 pub const RENDERED_HASH: &str = "slipway.dev/rendered-hash";

@@ -14,10 +14,11 @@ pub enum ChildKind {
     StatefulSet,
     Deployment,
     PodDisruptionBudget,
+    ServiceMonitor,
 }
 
 impl ChildKind {
-    /// Every kind of child.
+    /// Every kind of child that each cluster serves, and that is watched. A ServiceMonitor is not: its kind comes with the Prometheus operator.
     pub const ALL: [Self; 5] = [Self::ConfigMap, Self::Service, Self::StatefulSet, Self::Deployment, Self::PodDisruptionBudget];
 
     /// API group; empty for the core group.
@@ -26,6 +27,7 @@ impl ChildKind {
             Self::ConfigMap | Self::Service => "",
             Self::StatefulSet | Self::Deployment => "apps",
             Self::PodDisruptionBudget => "policy",
+            Self::ServiceMonitor => "monitoring.coreos.com",
         }
     }
 
@@ -35,6 +37,7 @@ impl ChildKind {
             Self::ConfigMap | Self::Service => "v1",
             Self::StatefulSet | Self::Deployment => "apps/v1",
             Self::PodDisruptionBudget => "policy/v1",
+            Self::ServiceMonitor => "monitoring.coreos.com/v1",
         }
     }
 
@@ -46,6 +49,7 @@ impl ChildKind {
             Self::StatefulSet => "StatefulSet",
             Self::Deployment => "Deployment",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
+            Self::ServiceMonitor => "ServiceMonitor",
         }
     }
 
@@ -57,9 +61,13 @@ impl ChildKind {
             Self::StatefulSet => "statefulsets",
             Self::Deployment => "deployments",
             Self::PodDisruptionBudget => "poddisruptionbudgets",
+            Self::ServiceMonitor => "servicemonitors",
         }
     }
 }
+
+/// Name of the CustomResourceDefinition that brings ServiceMonitors.
+pub const SERVICE_MONITOR_DEFINITION: &str = "servicemonitors.monitoring.coreos.com";
 
 /// Names one child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,8 +10,11 @@ pub const SPEC_ACCEPTED: &str = "SpecAccepted";
 /// `False` while the served CustomResourceDefinition lacks fields of ours, absent otherwise.
 pub const SCHEMA_CURRENT: &str = "SchemaCurrent";
 
+/// On a Controller: whether slurmctld and every slurmd run the configuration that the spec asks for.
+pub const CONFIGURATION_APPLIED: &str = "ConfigurationApplied";
+
 /// Every condition that we write on our resources.
-pub const OURS: [&str; 3] = [READY, SPEC_ACCEPTED, SCHEMA_CURRENT];
+pub const OURS: [&str; 4] = [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED];
 
 /// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. Its reasons are [`CREATED`] and [`NOT_EXISTS`].
 pub const RESERVATION_CREATED: &str = "ReservationCreated";
@@ -47,6 +50,20 @@ pub enum Reason {
     NotServed,
     /// The spec is in use, and there are doubts about it.
     Warnings,
+    /// The configuration holds a mistake that would end daemons or jobs; the last good one stays.
+    ConfigurationRefused,
+    /// A new configuration is on its way.
+    ConfigurationPending,
+    /// The configuration is published, and nobody can be asked whether it is in use.
+    ConfigurationUnverified,
+    /// slurmctld runs the configuration and some slurmd does not yet.
+    WorkersBehind,
+    /// The Accounting that the resource refers to is missing.
+    AccountingMissing,
+    /// A claim is missing or cannot be used.
+    ClaimUnfit,
+    /// No slurmctld is in charge, or one that is not had to be taken away.
+    NobodyInCharge,
     /// The served CustomResourceDefinition is older than the operator.
     SchemaOlder,
     /// The served CustomResourceDefinition is of another make.
@@ -54,6 +71,22 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether somebody should look, rather than wait.
+    pub fn is_trouble(self) -> bool {
+        !matches!(
+            self,
+            Self::AllReady
+                | Self::PodsNotReady
+                | Self::ControllerNotReady
+                | Self::WaitingForSlurm
+                | Self::Progressing
+                | Self::Deleting
+                | Self::ConfigurationPending
+                | Self::ConfigurationUnverified
+                | Self::WorkersBehind
+        )
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AllReady => "AllReady",
@@ -69,9 +102,41 @@ impl Reason {
             Self::ReconcileFailed => "ReconcileFailed",
             Self::NotServed => "NotServed",
             Self::Warnings => "Warnings",
+            Self::ConfigurationRefused => "ConfigurationRefused",
+            Self::ConfigurationPending => "ConfigurationPending",
+            Self::ConfigurationUnverified => "ConfigurationUnverified",
+            Self::WorkersBehind => "WorkersBehind",
+            Self::AccountingMissing => "AccountingMissing",
+            Self::ClaimUnfit => "ClaimUnfit",
+            Self::NobodyInCharge => "NobodyInCharge",
             Self::SchemaOlder => "SchemaOlder",
             Self::SchemaForeign => "SchemaForeign",
         }
+    }
+}
+
+/// The status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    True,
+    False,
+    /// Nobody can be asked.
+    Unknown,
+}
+
+impl Standing {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+impl From<bool> for Standing {
+    fn from(is_true: bool) -> Self {
+        if is_true { Self::True } else { Self::False }
     }
 }
 
@@ -80,7 +145,7 @@ impl Reason {
 pub struct Saying {
     /// One of [`OURS`].
     pub type_: &'static str,
-    pub is_true: bool,
+    pub standing: Standing,
     pub reason: Reason,
     pub message: String,
 }
@@ -88,8 +153,8 @@ pub struct Saying {
 impl Saying {
     /// The condition. `lastTransitionTime` stays as it was unless the status changes, or every pass would write.
     pub fn condition(self, generation: Option<i64>, before: &[Condition], now: Time) -> Condition {
-        let Self { type_, is_true, reason, message } = self;
-        let status = if is_true { "True" } else { "False" };
+        let Self { type_, standing, reason, message } = self;
+        let status = standing.as_str();
         let since =
             before.iter().find(|known| known.type_ == type_ && known.status == status).map(|known| known.last_transition_time.clone());
         Condition {

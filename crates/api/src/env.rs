@@ -18,5 +18,11 @@ pub const SLURMRESTD_SECURITY: &str = "SLURMRESTD_SECURITY";
 pub const SLURMRESTD_SECURITY_VALUE: &str = "disable_unshare_files,disable_unshare_sysv";
 /// Log sidecar: the FIFO to print.
 pub const SOCKET: &str = "SOCKET";
+/// Reconfigure sidecar: the folder of the configuration.
+pub const CONFIG_DIR: &str = "CONFIG_DIR";
+/// Reconfigure sidecar: the file that remembers which configuration slurmctld runs.
+pub const APPLIED_FILE: &str = "APPLIED_FILE";
+/// Reconfigure sidecar: host and port of the slurmctld beside it, with `/` between, set where there are several.
+pub const SLURMCTLD: &str = "SLURMCTLD";
 /// initconf: the user that files are made for.
 pub const SLURM_USER: &str = "SLURM_USER";

@@ -34,6 +34,8 @@ pub const JWT_KEY_FILE: &str = "jwt.key";
 pub const JWKS_FILE: &str = "jwks.json";
 /// File name of the main configuration, and its key in the generated ConfigMap.
 pub const SLURM_CONF: &str = "slurm.conf";
+/// File name of slurmdbd's configuration.
+pub const SLURMDBD_CONF: &str = "slurmdbd.conf";
 /// File name of the cgroup configuration, and its key in a ConfigMap.
 pub const CGROUP_CONF: &str = "cgroup.conf";
 /// Where log FIFOs lie.
@@ -48,3 +50,14 @@ pub const STATE_DIR: &str = "/var/spool/slurmctld";
 pub const SLURMD_SPOOL_DIR: &str = "/var/spool/slurmd";
 /// Where a login node's tools ask for credentials.
 pub const SACK_SOCKET: &str = "/run/slurm/sack.socket";
+
+/// What to do instead of bringing a file that only the operator writes; `None` for every other file.
+pub fn instead_of_bringing(file: &str) -> Option<&'static str> {
+    match file {
+        SLURM_CONF | SLURMDBD_CONF => Some("put your lines into spec.extraConf"),
+        SLURM_KEY_FILE => Some("point spec.slurmKeyRef at the Secret that holds it"),
+        JWT_KEY_FILE => Some("point spec.jwtKeyRef at the Secret that holds it"),
+        JWKS_FILE => Some("point spec.jwksKeyRef at it"),
+        _ => None,
+    }
+}

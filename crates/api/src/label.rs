@@ -20,8 +20,16 @@ pub const POD_HOSTNAME: &str = "nodeset.slinky.slurm.net/pod-hostname";
 pub const POD_PROTECT: &str = "nodeset.slinky.slurm.net/pod-protect";
 /// How the pods of a NodeSet are counted and named.
 pub const SCALING_MODE: &str = "nodeset.slinky.slurm.net/scaling-mode";
+/// Kubernetes' own: the revision of the StatefulSet that a pod was made from.
+pub const REVISION: &str = "controller-revision-hash";
 /// Hash of the template that a worker pod was made from.
 pub const TEMPLATE_HASH: &str = "controller.kubernetes.io/hash";
+
+/// Name of a pod of a StatefulSet; Kubernetes sets it.
+pub const STATEFULSET_POD: &str = "statefulset.kubernetes.io/pod-name";
+
+/// `"true"` on the one Service of a Controller that leads Prometheus to each slurmctld once.
+pub const SCRAPED: &str = "slipway.dev/scraped";
 
 /// Taint that keeps other pods off worker nodes; every worker tolerates it.
 pub const WORKER_TAINT: &str = "nodeset.slinky.slurm.net/worker";

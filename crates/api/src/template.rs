@@ -25,8 +25,8 @@ pub struct PodTemplate {
     /// Labels and annotations of the workload and its pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Metadata>,
-    /// A Kubernetes PodSpec, merged over the one that the operator generates. Containers merge by name, volumes are replaced by name, and
-    /// fields that the operator does not know are passed on.
+    /// A Kubernetes PodSpec, merged over the one that the operator generates: what you write wins, lists merge by their keys, and fields that
+    /// the operator does not know are passed on. `docs/merging.md` has the rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<Raw>,
 }

@@ -38,20 +38,8 @@ const fn obstacle(kind: &'static str, field: &'static str, set: Set, words: &'st
     Gap { kind, field, set, words, is_in_the_way: true }
 }
 
-const SCRIPTS: &str = "no script is run before or after jobs";
-
 /// Every gap. A line goes when its field is served.
-const GAPS: [Gap; 18] = [
-    obstacle("Controller", "external", Set::True, "nothing is done for a slurmctld outside this Kubernetes"),
-    obstacle("Controller", "ha.enabled", Set::True, "nothing is done, because one slurmctld alone is not what you asked for"),
-    gap("Controller", "accountingRef", Set::Filled, "jobs leave no records"),
-    gap("Controller", "jwksKeyRef", Set::Filled, "tokens that others signed are refused"),
-    gap("Controller", "inplaceReconfigure", Set::True, "slurmctld is started anew when its configuration changes"),
-    gap("Controller", "prologScriptRefs", Set::Filled, SCRIPTS),
-    gap("Controller", "epilogScriptRefs", Set::Filled, SCRIPTS),
-    gap("Controller", "prologSlurmctldScriptRefs", Set::Filled, SCRIPTS),
-    gap("Controller", "epilogSlurmctldScriptRefs", Set::Filled, SCRIPTS),
-    gap("Controller", "metrics.enabled", Set::True, "slurmctld does not answer Prometheus"),
+const GAPS: [Gap; 8] = [
     obstacle("NodeSet", "scalingMode", Set::To("DaemonSet"), "nothing is done, because numbered nodes are not what you asked for"),
     obstacle(
         "NodeSet",
@@ -87,7 +75,9 @@ pub(crate) fn gaps(kind: &str) -> impl Iterator<Item = (String, &'static str)> {
 
 /// Everything that is set in the `spec` of an object of this kind and not served.
 pub fn unserved(kind: &str, spec: &Value) -> Vec<Unserved> {
-    if !is_served(kind) {
+    // Of what runs elsewhere only the address counts.
+    let is_elsewhere = kind == "Accounting" && spec["external"] == true;
+    if !is_served(kind) && !is_elsewhere {
         let words = format!(
             "{kind} is not served by this release yet: the object is stored and nothing is done about it; keep running it elsewhere until a later release"
         );
@@ -130,13 +120,11 @@ mod tests {
     use crate::crd;
 
     #[rstest]
-    #[case::nothing("Controller", json!({"external": false, "ha": {"enabled": false}, "prologScriptRefs": [], "accountingRef": {"name": ""}}), &[])]
-    #[case::external("Controller", json!({"external": true}), &["external"])]
-    #[case::backups("Controller", json!({"ha": {"enabled": true, "backups": 1}}), &["ha.enabled"])]
-    #[case::several("Controller", json!({"accountingRef": {"name": "a"}, "epilogScriptRefs": [{"name": "b"}]}), &["accountingRef", "epilogScriptRefs"])]
+    #[case::nothing("Controller", json!({"external": true, "ha": {"enabled": true}, "prologScriptRefs": [{"name": "p"}]}), &[])]
     #[case::daemon("NodeSet", json!({"scalingMode": "DaemonSet"}), &["scalingMode"])]
     #[case::defaults("NodeSet", json!({"scalingMode": "StatefulSet", "ordinalPadding": 0, "pruneSlurmNodeRecords": "Never", "updateStrategy": {"type": "RollingUpdate"}}), &[])]
     #[case::padding("NodeSet", json!({"ordinalPadding": 3, "ssh": {"enabled": true}}), &["ordinalPadding", "ssh.enabled"])]
+    #[case::elsewhere("Accounting", json!({"external": true}), &[])]
     fn what_is_set_and_not_served_is_named(#[case] kind: &str, #[case] spec: Value, #[case] fields: &[&str]) {
         let words: Vec<_> = unserved(kind, &spec).into_iter().map(|unserved| unserved.words).collect();
         assert_eq!(words.len(), fields.len(), "{words:?}");
@@ -146,8 +134,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case("Controller", json!({"external": true}), true)]
-    #[case("Controller", json!({"metrics": {"enabled": true}}), false)]
+    #[case("NodeSet", json!({"pinToNode": true}), false)]
+    #[case("Accounting", json!({}), true)]
+    #[case("Accounting", json!({"external": true}), false)]
     #[case("NodeSet", json!({"volumeClaimTemplates": [{}]}), true)]
     #[case("LoginSet", json!({}), true)]
     #[case("RestApi", json!({}), false)]

@@ -16,6 +16,10 @@ pub const LOGFILE: &str = "slurm-logfile";
 pub const AUTH_SOCKET: &str = "slurm-authsocket";
 /// Where [`AUTH_SOCKET`] is mounted.
 pub const AUTH_SOCKET_PATH: &str = "/run/slurmctld";
+/// What the reconfigure sidecar remembers.
+pub const APPLIED: &str = "slurm-applied";
+/// Where [`APPLIED`] is mounted.
+pub const APPLIED_PATH: &str = "/mnt/slurm-applied";
 /// slurmctld's state; also the name of the claim template.
 pub const STATESAVE: &str = "statesave";
 /// sackd's credential socket.

@@ -1,13 +1,22 @@
 //! Carries actions out: each can be repeated, each delete is bound to a UID, creations start slowly.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use kube::{Api, core::ApiResource};
-use serde_json::Value;
-use slipway_api::child::Child;
-use slipway_plan::{Action, drift::Accepted};
-use slipway_runtime::{metrics::Write, view::PodView};
+use serde_json::{Value, json};
+use slipway_api::child::{Child, ChildKey};
+use slipway_plan::{
+    Action, Marks, PodId,
+    drift::{Accepted, foreign_files},
+};
+use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
 
-use crate::{context::Context, context::resource, error::Error};
+use crate::{
+    context::{Context, resource},
+    error::Error,
+    memory::is_recent,
+};
 
 /// The owner of worker pods, and how to make one.
 pub(crate) struct Workers<'a> {
@@ -23,8 +32,17 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
         match (action, workers) {
             (Action::Apply(child), _) => apply(child, context).await?,
             (Action::CreateWorker { ordinal, name }, Some(_)) => creations.push((*ordinal, name.as_str())),
-            (Action::DeleteWorker { name, uid }, Some(workers)) => delete(name, uid, workers, context).await?,
-            (Action::CreateWorker { .. } | Action::DeleteWorker { .. }, None) => {}
+            (Action::DeleteWorker { name, uid }, Some(workers)) => {
+                delete(Id { namespace: workers.namespace, name, uid }, None, context).await?;
+            }
+            (Action::Remove { key, uid }, _) => remove(key, uid, context).await?,
+            (Action::MarkPod { pod, marks }, _) => mark(pod, marks, context).await?,
+            (Action::DeletePod { pod, grace, why }, _) => {
+                let PodId { namespace, name, uid } = pod;
+                tracing::warn!(pod = %format!("{namespace}/{name}"), %why, "deleting");
+                delete(Id { namespace, name, uid }, *grace, context).await?;
+            }
+            (Action::Reconfigure { .. } | Action::CreateWorker { .. } | Action::DeleteWorker { .. }, _) => {}
         }
     }
     let Some(workers) = workers else { return Ok(()) };
@@ -44,6 +62,9 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
 async fn apply(child: &Child, context: &Context) -> Result<(), Error> {
     let key = &child.key;
     let before = context.stores.child(key);
+    if let Some(live) = &before {
+        prune(key, live, &child.body, context).await?;
+    }
     let answer = context
         .writer
         .apply(&resource(key.kind), &key.namespace, &key.name, &child.body)
@@ -53,6 +74,23 @@ async fn apply(child: &Child, context: &Context) -> Result<(), Error> {
     let accepted = Accepted::new(&child.body, &answer, before.as_ref(), context.clock.now());
     context.memory.children.insert(key.clone(), accepted);
     tracing::info!(object = %key, "applied");
+    Ok(())
+}
+
+/// Takes files away that somebody added to a ConfigMap of ours.
+async fn prune(key: &ChildKey, live: &Value, desired: &Value, context: &Context) -> Result<(), Error> {
+    let files = foreign_files(live, desired);
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut fields = json!({});
+    for (field, file) in &files {
+        fields[field][file] = Value::Null;
+    }
+    let object = Id { namespace: &key.namespace, name: &key.name, uid: live["metadata"]["uid"].as_str().unwrap_or_default() };
+    context.writer.prune(&resource(key.kind), object, &fields).await.map_err(Error::write(format!("take files out of {key}")))?;
+    context.metrics.writes.get_or_create(&Write { verb: "prune", kind: key.kind.as_str() }).inc();
+    tracing::warn!(object = %key, ?files, "took out files that somebody added");
     Ok(())
 }
 
@@ -79,11 +117,34 @@ async fn check_ours(name: &str, workers: &Workers<'_>, context: &Context) -> Res
     if owners.iter().any(|owner| owner.uid == workers.owner_uid) { Ok(()) } else { Err(Error::ForeignPod(full_name)) }
 }
 
-async fn delete(name: &str, uid: &str, workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
-    let full_name = format!("{}/{name}", workers.namespace);
-    context.writer.delete(&pods(), workers.namespace, name, uid).await.map_err(Error::write(format!("delete pod `{full_name}`")))?;
+async fn remove(key: &ChildKey, uid: &str, context: &Context) -> Result<(), Error> {
+    let object = Id { namespace: &key.namespace, name: &key.name, uid };
+    context.writer.delete(&resource(key.kind), object, None).await.map_err(Error::write(format!("delete {key}")))?;
+    context.metrics.writes.get_or_create(&Write { verb: "delete", kind: key.kind.as_str() }).inc();
+    tracing::info!(object = %key, "deleted");
+    Ok(())
+}
+
+async fn mark(pod: &PodId, marks: &Marks, context: &Context) -> Result<(), Error> {
+    let PodId { namespace, name, uid } = pod;
+    let (labels, annotations) = (json!(marks.labels), json!(marks.annotations));
+    let what = format!("mark pod `{namespace}/{name}`");
+    context.writer.mark(&pods(), Id { namespace, name, uid }, &labels, &annotations).await.map_err(Error::write(what))?;
+    context.metrics.writes.get_or_create(&Write { verb: "mark", kind: "Pod" }).inc();
+    let now = context.clock.now();
+    let mut sent = context.memory.marked.get(uid).filter(|(_, at)| is_recent(*at, now)).map(|(sent, _)| sent).unwrap_or_default();
+    sent.labels.extend(marks.labels.clone());
+    sent.annotations.extend(marks.annotations.clone());
+    context.memory.marked.insert(uid.clone(), (sent, now));
+    tracing::info!(pod = %format!("{namespace}/{name}"), %labels, %annotations, "marked");
+    Ok(())
+}
+
+async fn delete(pod: Id<'_>, grace: Option<Duration>, context: &Context) -> Result<(), Error> {
+    let full_name = format!("{}/{}", pod.namespace, pod.name);
+    context.writer.delete(&pods(), pod, grace).await.map_err(Error::write(format!("delete pod `{full_name}`")))?;
     context.metrics.writes.get_or_create(&Write { verb: "delete", kind: "Pod" }).inc();
-    context.memory.deleted.insert(uid.to_owned(), context.clock.now());
+    context.memory.deleted.insert(pod.uid.to_owned(), context.clock.now());
     tracing::info!(pod = %full_name, "deleted");
     Ok(())
 }

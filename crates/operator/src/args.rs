@@ -3,6 +3,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Parser, Subcommand};
 use jiff::SignedDuration;
 
+use crate::slurm::Address;
+
 /// Runs Slurm clusters on Kubernetes.
 #[derive(Parser, Debug)]
 #[command(name = "slipway", version, args_conflicts_with_subcommands = true)]
@@ -22,6 +24,11 @@ pub struct Args {
     /// Address for /metrics; 0 for none
     #[arg(long, default_value = ":8080", value_parser = optional_address)]
     pub metrics_addr: OptionalAddress,
+
+    /// Where slurmrestd of a RestApi is found, with the parts {service}, {namespace} and {port}; another than this for an operator outside the
+    /// cluster, such as http://127.0.0.1:{port}
+    #[arg(long, default_value = Address::IN_CLUSTER, value_name = "PATTERN")]
+    pub slurm_url_template: Address,
 
     #[command(flatten)]
     pub webhook: WebhookArgs,

@@ -1,21 +1,27 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kube::{
-    Client, ResourceExt,
+    Client, Resource, ResourceExt,
     api::DynamicObject,
     core::{ApiResource, GroupVersionKind},
     runtime::reflector::{ObjectRef, Store},
 };
 use serde_json::Value;
 use slipway_api::{
-    FIELD_MANAGER, NodeSet, RestApi, SlurmController,
+    Accounting, NodeSet, RestApi, SlurmController,
     child::{ChildKey, ChildKind},
     label::Component,
 };
 use slipway_plan::drift::{Seen, SeenChildren};
-use slipway_runtime::{apply::Writer, clock::Clock, metrics::Metrics, view::PodView};
+use slipway_runtime::{
+    apply::Writer,
+    clock::Clock,
+    events::{Events, Kind},
+    metrics::Metrics,
+    view::PodView,
+};
 
-use crate::{memory::Memory, served::Guard};
+use crate::{charge::Charges, memory::Memory, served::Guard, slurm::Clusters};
 
 /// What every pass has at hand.
 pub(crate) struct Context {
@@ -26,12 +32,16 @@ pub(crate) struct Context {
     pub(crate) memory: Memory,
     pub(crate) metrics: Metrics,
     pub(crate) guard: Guard,
+    pub(crate) events: Events,
+    pub(crate) clusters: Arc<Clusters>,
+    pub(crate) charges: Arc<Charges>,
     pub(crate) cluster_domain: String,
 }
 
 /// The caches of one scope.
 #[derive(Clone)]
 pub(crate) struct Stores {
+    pub(crate) accountings: Store<Accounting>,
     pub(crate) controllers: Store<SlurmController>,
     pub(crate) restapis: Store<RestApi>,
     pub(crate) nodesets: Store<NodeSet>,
@@ -40,16 +50,9 @@ pub(crate) struct Stores {
 }
 
 impl Context {
-    pub(crate) fn new(
-        client: Client,
-        clock: Arc<dyn Clock>,
-        stores: Stores,
-        metrics: Metrics,
-        guard: Guard,
-        cluster_domain: String,
-    ) -> Self {
-        let writer = Writer::new(client.clone(), FIELD_MANAGER);
-        Self { client, writer, clock, stores, memory: Memory::default(), metrics, guard, cluster_domain }
+    /// Tells on an object, in an event, what happened.
+    pub(crate) fn say<K: Resource<DynamicType = ()>>(&self, about: &K, kind: Kind, reason: &str, action: &str, message: &str) {
+        self.events.say(&about.object_ref(&()), kind, reason, action, message);
     }
 
     /// What is known about these children.
@@ -69,6 +72,18 @@ impl Stores {
         self.controllers.get(&ObjectRef::new(name).within(namespace))
     }
 
+    pub(crate) fn accounting(&self, namespace: &str, name: &str) -> Option<Arc<Accounting>> {
+        self.accountings.get(&ObjectRef::new(name).within(namespace))
+    }
+
+    /// The Controllers that keep their records with an Accounting.
+    pub(crate) fn controllers_with(&self, namespace: &str, accounting: &str) -> Vec<Arc<SlurmController>> {
+        self.controllers.state_filter(|controller| {
+            let reference = controller.spec.accounting_ref.as_ref();
+            controller.metadata.namespace.as_deref() == Some(namespace) && reference.is_some_and(|reference| reference.name == accounting)
+        })
+    }
+
     /// The NodeSets of a Controller, those being deleted too.
     pub(crate) fn nodesets_of(&self, namespace: &str, controller: &str) -> Vec<Arc<NodeSet>> {
         self.nodesets.state_filter(|nodeset| {
@@ -85,12 +100,27 @@ impl Stores {
 
     /// What keeps a pod of `instance` from getting ready, if the kubelet or the scheduler said so.
     pub(crate) fn trouble(&self, namespace: &str, component: Component, instance: &str) -> Option<String> {
-        let is_its = |pod: &PodView| {
-            let has = |(key, value): &(&str, String)| pod.labels().get(*key) == Some(value);
-            pod.metadata.namespace.as_deref() == Some(namespace) && component.selector(instance).iter().all(has)
+        let pods = self.pods_of(namespace, component, instance);
+        let staying = pods.iter().filter(|pod| !pod.is_going());
+        staying.filter_map(|pod| Some(format!("pod `{}`: {}", pod.name_any(), pod.trouble()?))).min()
+    }
+
+    /// The pods of an instance of a component, by their labels.
+    pub(crate) fn pods_of(&self, namespace: &str, component: Component, instance: &str) -> Vec<Arc<PodView>> {
+        let selector = component.selector(instance);
+        let has = |pod: &PodView, (key, value): &(&str, String)| pod.labels().get(*key) == Some(value);
+        self.pods.state_filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace) && selector.iter().all(|label| has(pod, label)))
+    }
+
+    /// Name and UID of every child of a kind that belongs to one owner and stays.
+    pub(crate) fn owned(&self, kind: ChildKind, namespace: &str, owner: &str) -> Vec<(String, String)> {
+        let objects = self.children.get(&kind).map(Store::state).unwrap_or_default();
+        let is_its = |object: &&Arc<DynamicObject>| {
+            let metadata = &object.metadata;
+            let has_owner = metadata.owner_references.iter().flatten().any(|reference| reference.uid == owner);
+            metadata.namespace.as_deref() == Some(namespace) && has_owner && metadata.deletion_timestamp.is_none()
         };
-        let pods = self.pods.state_filter(|pod| is_its(pod) && !pod.is_going());
-        pods.iter().filter_map(|pod| Some(format!("pod `{}`: {}", pod.name_any(), pod.trouble()?))).min()
+        objects.iter().filter(is_its).map(|object| (object.name_any(), object.uid().unwrap_or_default())).collect()
     }
 
     /// A child as raw JSON.

@@ -1,40 +1,37 @@
 //! The pass over a Controller.
 
+mod configuration;
+mod pods;
+mod references;
+
 use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
     SlurmController,
-    child::{ChildKey, ChildKind},
-    condition::Reason,
-    image,
+    child::{Child, ChildKey, ChildKind},
+    condition::{CONFIGURATION_APPLIED, Reason, Standing},
     label::Component,
     name,
 };
 use slipway_plan::{
-    Wait, controller as plan,
-    finding::{self, Finding, Kind, refusal},
-    gate::Answer,
+    Action, Wait, controller as plan,
+    finding::{Finding, Kind, Weight, refusal},
     unmet,
 };
 use slipway_render::controller as render;
 use slipway_runtime::{
+    events,
     failure::Failure,
     queue::{Next, Reconcile},
 };
-use slipway_slurm::conf::partitions;
 
-use crate::{
-    act::act,
-    context::Context,
-    error::Error,
-    observe::{observe_claim, observe_config_files, observe_key},
-    obstacle::report_obstacle,
-    status,
-};
+use crate::{act::act, context::Context, error::Error, monitor::keep_monitor, obstacle::report_obstacle, status};
+
+use self::{configuration::Judged, references::Found};
 
 /// Secrets and the user's ConfigMaps are not watched, so they are looked at from time to time; sooner while one is missing.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 const LOOK_SOON: Duration = Duration::from_secs(3);
 
 /// Brings Controllers to where they should be.
@@ -49,7 +46,7 @@ impl Reconcile<SlurmController> for Controllers {
             return Ok(Next::OnChange); // its children go with it
         }
         let (namespace, name) = (controller.namespace().unwrap_or_default(), controller.name_any());
-        let (references, findings) = observe(&controller, &namespace, &name, context).await?;
+        let Found { references, mut findings } = references::observe(&controller, &namespace, &name, context).await?;
         status::note_findings(controller.as_ref(), &findings, context);
         if report_obstacle(controller.as_ref(), Kind::Controller, &findings, context).await? {
             return Ok(Next::After(LOOK_AGAIN));
@@ -58,39 +55,59 @@ impl Reconcile<SlurmController> for Controllers {
             Some(refusal) => Err(Wait::new(Reason::InvalidSpec, refusal.words.clone())),
             None => references,
         };
-        let seen = context.seen(children(&namespace, &name));
+        let seen = context.seen(children(&controller, &namespace, &name));
+        let pods = pods::observe(&namespace, &name, context);
 
-        let (services, workload) = match render::services(&controller) {
-            Ok(services) => {
-                let workload =
-                    references.and_then(|found| render::workload(&controller, &found).map_err(|invalid| unmet::invalid(&invalid)));
-                (services, workload)
+        let (services, references) = match render::services(&controller) {
+            Ok(services) => (services, references),
+            Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
+        };
+        let published = context.stores.child(&config_key(&namespace, &name)).map(|live| render::Configuration::of_config_map(&live));
+        let judged = references
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|found| configuration::judge(&controller, found, published.as_ref(), context));
+        let candidate = match judged {
+            Ok(Judged { candidate, doubts }) => {
+                findings.extend(doubts);
+                Ok(candidate)
             }
-            Err(invalid) => (Vec::new(), Err(unmet::invalid(&invalid))),
+            Err(wait) => Err(wait),
         };
-        let dropped_partitions = match &workload {
-            Ok(wanted) => dropped_partitions(context, &namespace, &name, wanted),
-            Err(_) => Vec::new(),
+        let workload = |hash: &str| -> Result<Child, Wait> {
+            let found = references.as_ref().map_err(Clone::clone)?;
+            render::statefulset(&controller, found, hash).map_err(|invalid| unmet::invalid(&invalid))
         };
+        let hash = published.as_ref().map(render::Configuration::hash);
+        let proof = pods::proof(&namespace, &name, hash.as_deref(), context);
         let mut plan = plan::controller(plan::Observed {
             services,
-            workload,
+            surplus: surplus(&controller, &namespace, &name, context),
+            candidate,
+            published: hash.clone(),
+            published_at: pods::published_at(&namespace, &name, hash.as_deref(), context),
+            workload: (!controller.spec.external).then_some(&workload),
+            in_place: controller.spec.inplace_reconfigure,
+            pods: &pods,
+            charge: pods::charge(&controller, &pods, context),
+            proof: &proof,
+            was_proven: was_proven(&controller),
             seen: &seen,
             trouble: context.stores.trouble(&namespace, Component::Controller, &name),
-            dropped_partitions,
-            dropped_partitions_have_jobs: Answer::Unknown(format!(
-                "the operator cannot ask Slurm yet; to go ahead, delete ConfigMap `{namespace}/{}`",
-                name::controller_config(&name)
-            )),
             created: controller.metadata.creation_timestamp.as_ref().map(|time| time.0),
             now: context.clock.now(),
         });
 
-        plan.report.findings = findings;
         act(&plan.actions, None, context).await?;
+        let note = keep_monitor(&controller, slipway_render::monitor::monitor(&controller), context).await?;
+        findings.extend(note.map(|words| Finding { weight: Weight::Warning, words }));
+        plan.report.findings = findings;
+        for action in &plan.actions {
+            tell(controller.as_ref(), action, context);
+            pods::follow_up(&namespace, &name, hash.as_deref().unwrap_or_default(), &pods, action, context);
+        }
         status::report(controller.as_ref(), &plan.report, |_| {}, context).await?;
-        let is_missing_something = matches!(plan.report.reason(), Reason::SecretMissing | Reason::ConfigMapMissing);
-        let look = if is_missing_something { LOOK_SOON } else { LOOK_AGAIN };
+        let look = if is_for_others_to_mend(plan.report.reason()) { LOOK_SOON } else { LOOK_AGAIN };
         Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
     }
 
@@ -99,60 +116,57 @@ impl Reconcile<SlurmController> for Controllers {
     }
 }
 
-fn children(namespace: &str, name: &str) -> [ChildKey; 4] {
-    [
-        ChildKey::new(ChildKind::Service, namespace, &name::controller_headless_service(name)),
-        ChildKey::new(ChildKind::Service, namespace, &name::controller_service(name)),
-        ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(name)),
-        ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(name)),
-    ]
+/// Whether an object that is not watched may be in the way: its user mends it and looks on.
+fn is_for_others_to_mend(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::SecretMissing | Reason::ConfigMapMissing | Reason::ClaimUnfit | Reason::InvalidSpec | Reason::ConfigurationRefused
+    )
 }
 
-/// Everything the Controller refers to, or the first thing that is missing; and what there is to say about it.
-async fn observe(
-    controller: &SlurmController,
-    namespace: &str,
-    name: &str,
-    context: &Context,
-) -> Result<(Result<render::References, Wait>, Vec<Finding>), Error> {
-    let spec = &controller.spec;
-    let slurm_key = observe_key(context, namespace, spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef").await?;
-    let (jwt_key, jwt_field) = spec.jwt_key();
-    let jwt_key = observe_key(context, namespace, jwt_key, jwt_field).await?;
-    let files = spec.config_file_refs.as_deref().unwrap_or_default();
-    let config_files = observe_config_files(context, namespace, files, "spec.configFileRefs").await?;
-    let findings = observe_findings(controller, namespace, config_files.as_deref().unwrap_or_default(), context).await?;
-    let nodesets = context.stores.nodesets_of(namespace, name).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
-    let references =
-        (|| Ok(render::References { slurm_key_hash: slurm_key?, jwt_key_hash: jwt_key?, config_files: config_files?, nodesets }))();
-    Ok((references, findings))
-}
-
-/// What the webhook says too, from the same rules.
-async fn observe_findings(
-    controller: &SlurmController,
-    namespace: &str,
-    config_files: &[render::ConfigFiles],
-    context: &Context,
-) -> Result<Vec<Finding>, Error> {
-    let object = serde_json::to_value(controller).unwrap_or_default();
-    let mut found = finding::References {
-        config_maps: config_files.iter().map(|files| (files.name.clone(), files.files.clone())).collect(),
-        ..finding::References::default()
-    };
-    if let Some(claim) = finding::needs(Kind::Controller, &object).claim {
-        let modes = observe_claim(&context.client, namespace, &claim).await;
-        found.claims.extend(modes.map_err(Error::read(format!("claim `{namespace}/{claim}`")))?.map(|modes| (claim, modes)));
+/// Events about what was done and concerns people; the rest is in the log.
+fn tell(controller: &SlurmController, action: &Action, context: &Context) {
+    match action {
+        Action::Apply(child) if child.key.kind == ChildKind::ConfigMap => {
+            context.say(controller, events::Kind::Normal, "ConfigurationPublished", "Update", "a new configuration is published");
+        }
+        Action::DeletePod { pod, why, .. } => {
+            let message = format!("pod `{}` is deleted, to be made anew: {why}", pod.name);
+            context.say(controller, events::Kind::Warning, "PodReplaced", "Delete", &message);
+        }
+        Action::Reconfigure { why } => context.say(controller, events::Kind::Normal, "Reconfigured", "Update", why),
+        _ => {}
     }
-    Ok(finding::findings(Kind::Controller, &object, &found))
 }
 
-/// Partitions in the slurm.conf that is there and not in the one that is wanted.
-fn dropped_partitions(context: &Context, namespace: &str, name: &str, wanted: &[slipway_api::child::Child]) -> Vec<String> {
-    let key = ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(name));
-    let Some(live) = context.stores.child(&key) else { return Vec::new() };
-    let text = |body: &serde_json::Value| body["data"][image::SLURM_CONF].as_str().unwrap_or_default().to_owned();
-    let wanted = wanted.iter().find(|child| child.key == key).map(|child| text(&child.body)).unwrap_or_default();
-    let wanted = partitions(&wanted);
-    partitions(&text(&live)).into_iter().filter(|partition| !wanted.contains(partition)).map(str::to_owned).collect()
+/// Whether the Controller says that its configuration runs everywhere.
+fn was_proven(controller: &SlurmController) -> bool {
+    let mut conditions = controller.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.status == Standing::True.as_str())
+}
+
+fn config_key(namespace: &str, name: &str) -> ChildKey {
+    ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(name))
+}
+
+fn children(controller: &SlurmController, namespace: &str, name: &str) -> Vec<ChildKey> {
+    let service = |service: &str| ChildKey::new(ChildKind::Service, namespace, service);
+    let mut keys = vec![
+        service(&name::controller_headless_service(name)),
+        service(&name::controller_service(name)),
+        config_key(namespace, name),
+        ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(name)),
+    ];
+    keys.extend((0..render::replicas(controller)).map(|index| service(&name::controller_pod(name, index))));
+    keys
+}
+
+/// Services of pods that there are no more, since there are fewer slurmctld.
+fn surplus(controller: &SlurmController, namespace: &str, name: &str, context: &Context) -> Vec<(ChildKey, String)> {
+    let pods = render::replicas(controller);
+    let wanted = if pods > 1 { pods } else { 0 };
+    let named = |service: &str| service.strip_prefix(&format!("{}-", name::controller_workload(name)))?.parse::<i32>().ok();
+    let owned = context.stores.owned(ChildKind::Service, namespace, &controller.uid().unwrap_or_default());
+    let of_pods = owned.into_iter().filter(|(service, _)| named(service).is_some_and(|index| index >= wanted));
+    of_pods.map(|(service, uid)| (ChildKey::new(ChildKind::Service, namespace, &service), uid)).collect()
 }

@@ -5,6 +5,7 @@
 mod act;
 mod admission;
 mod args;
+pub mod charge;
 mod context;
 mod controller;
 mod domain;
@@ -13,6 +14,7 @@ pub mod generate;
 pub mod logs;
 mod manifest;
 mod memory;
+mod monitor;
 mod nodeset;
 mod observe;
 mod obstacle;
@@ -22,6 +24,7 @@ pub mod run;
 mod scope;
 mod secret;
 mod served;
+pub mod slurm;
 mod status;
 mod unserved;
 

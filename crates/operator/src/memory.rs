@@ -12,7 +12,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 use slipway_api::child::ChildKey;
-use slipway_plan::{drift::Accepted, finding::Finding};
+use slipway_plan::{Marks, drift::Accepted, finding::Finding};
 
 /// After this time a write that the cache does not show counts as undone.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -31,8 +31,69 @@ pub(crate) struct Memory {
     pub(crate) findings: Map<String, Vec<Finding>>,
     /// Worker pods that were created, by the UID of their NodeSet and their name.
     pub(crate) created: Map<(String, String), Timestamp>,
-    /// Worker pods that were deleted, by UID.
+    /// Pods that were deleted, by UID.
     pub(crate) deleted: Map<String, Timestamp>,
+    /// Pods that were marked, by UID, and how.
+    pub(crate) marked: Map<String, (Marks, Timestamp)>,
+    /// The configuration that each Controller wants, by `namespace/name`.
+    pub(crate) wanted: Map<String, Wanted>,
+    /// What was found in the configuration that is published, likewise: it is the same at every look, and looking costs time.
+    pub(crate) checked: Map<String, Checked>,
+    /// How often a configuration was passed on again to workers, by the Controller's `namespace/name`.
+    pub(crate) repeats: Map<String, Repeats>,
+    /// How often slurmctld's pods were told again of a configuration, likewise.
+    pub(crate) nudges: Map<String, Repeats>,
+    /// The last configuration that was published, likewise, and when.
+    pub(crate) published: Map<String, (String, Timestamp)>,
+}
+
+/// Findings about one configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Checked {
+    pub(crate) hash: String,
+    pub(crate) doubts: Vec<String>,
+}
+
+/// A configuration, and since when it has been wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) hash: String,
+    pub(crate) since: Timestamp,
+    /// Since when something else than what is published has been wanted.
+    pub(crate) differs_since: Timestamp,
+}
+
+impl Wanted {
+    /// What is wanted now, after `before`.
+    pub(crate) fn after(before: Option<Self>, hash: &str, published: Option<&str>, now: Timestamp) -> Self {
+        let since = before.as_ref().filter(|before| before.hash == hash).map_or(now, |before| before.since);
+        let differs_since = match before {
+            Some(before) if published != Some(hash) => before.differs_since,
+            _ => now,
+        };
+        Self { hash: hash.to_owned(), since, differs_since }
+    }
+}
+
+/// Repetitions of one configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Repeats {
+    pub(crate) hash: String,
+    pub(crate) count: u32,
+    pub(crate) last: Timestamp,
+}
+
+impl Map<String, Repeats> {
+    /// Counts one more repetition of `hash`.
+    pub(crate) fn count(&self, key: &str, hash: &str, now: Timestamp) {
+        let before = self.of(key, hash).map_or(0, |repeats| repeats.count);
+        self.insert(key.to_owned(), Repeats { hash: hash.to_owned(), count: before + 1, last: now });
+    }
+
+    /// The repetitions of `hash`.
+    pub(crate) fn of(&self, key: &str, hash: &str) -> Option<Repeats> {
+        self.get(&key.to_owned()).filter(|repeats| repeats.hash == hash)
+    }
 }
 
 /// A status that we sent.

@@ -114,6 +114,10 @@ fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<rend
 
 /// slurmd fetches its configuration from slurmctld. One that finds nobody there tries again ever more rarely, so it is not started before.
 fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Option<Wait> {
+    let is_elsewhere = context.stores.controller(namespace, controller).is_some_and(|found| found.spec.external);
+    if is_elsewhere {
+        return None;
+    }
     let key = ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(controller));
     let is_up = context.stores.child(&key).is_some_and(|live| controller_plan::has_ready_pod(&live));
     (!is_up).then(|| unmet::controller_not_ready(namespace, controller))

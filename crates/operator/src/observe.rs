@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
 use kube::{Api, Client};
 use serde::Serialize;
-use slipway_api::{LocalRef, SecretKeyRef, digest};
+use slipway_api::{ConfigMapKeyRef, LocalRef, SecretKeyRef};
 use slipway_plan::{
     Wait,
     finding::{Finding, Kind, References, findings},
@@ -13,17 +13,31 @@ use slipway_plan::{
 };
 use slipway_render::controller::ConfigFiles;
 
-use crate::{context::Context, error::Error, secret::SecretDigest};
+use crate::{
+    context::Context,
+    error::Error,
+    secret::{Content, SecretDigest},
+};
 
 /// The hash of the Secret that `reference` names, or what is missing.
-///
-/// Secrets are read by name and never watched: the operator needs no right to list them. Changes are seen at the next look.
 pub(crate) async fn observe_key(
     context: &Context,
     namespace: &str,
     reference: Option<&SecretKeyRef>,
     field: &str,
 ) -> Result<Result<String, Wait>, Error> {
+    Ok(observe_secret(context, namespace, reference, field).await?.map(|content| content.hash))
+}
+
+/// The Secret that `reference` names, which has the key that it names, or what is missing.
+///
+/// Secrets are read by name and never watched: the operator needs no right to list them. Changes are seen at the next look.
+pub(crate) async fn observe_secret(
+    context: &Context,
+    namespace: &str,
+    reference: Option<&SecretKeyRef>,
+    field: &str,
+) -> Result<Result<Content, Wait>, Error> {
     let Some(SecretKeyRef { name, key, .. }) = reference.filter(|reference| !reference.name.is_empty()) else {
         return Ok(Err(unmet::no_reference(field)));
     };
@@ -31,33 +45,58 @@ pub(crate) async fn observe_key(
     let found = secrets.get_opt(name).await.map_err(Error::read(format!("Secret `{namespace}/{name}`")))?;
     Ok(match found {
         None => Err(unmet::no_secret(namespace, name, field)),
-        Some(secret) if !secret.content.keys.contains(key) => Err(unmet::no_key(namespace, name, key, field)),
-        Some(secret) => Ok(secret.content.hash),
+        Some(secret) if !secret.content.values.contains_key(key) => Err(unmet::no_key(namespace, name, key, field)),
+        Some(secret) => Ok(secret.content),
     })
 }
 
-/// The user's configuration files, or what is missing.
-pub(crate) async fn observe_config_files(
+/// The files in some ConfigMaps of the user, or what is missing.
+pub(crate) async fn observe_files(
     context: &Context,
     namespace: &str,
-    references: &[LocalRef],
+    references: Option<&[LocalRef]>,
     field: &str,
 ) -> Result<Result<Vec<ConfigFiles>, Wait>, Error> {
-    let config_maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), namespace);
-    let mut files = Vec::with_capacity(references.len());
-    for LocalRef { name } in references {
+    let mut files = Vec::new();
+    for LocalRef { name } in references.unwrap_or_default() {
         if name.is_empty() {
             return Ok(Err(unmet::no_reference(field)));
         }
-        let found = config_maps.get_opt(name).await.map_err(Error::read(format!("ConfigMap `{namespace}/{name}`")))?;
-        let Some(config_map) = found else { return Ok(Err(unmet::no_config_map(namespace, name, field))) };
-        let mut content: BTreeMap<String, Vec<u8>> =
-            config_map.data.unwrap_or_default().into_iter().map(|(file, text)| (file, text.into_bytes())).collect();
-        content.extend(config_map.binary_data.unwrap_or_default().into_iter().map(|(file, bytes)| (file, bytes.0)));
-        let hash = digest::of_map(&content);
-        files.push(ConfigFiles { name: name.clone(), files: content.into_keys().collect(), hash });
+        let Some(content) = observe_config_map(context, namespace, name).await? else {
+            return Ok(Err(unmet::no_config_map(namespace, name, field)));
+        };
+        files.push(ConfigFiles { name: name.clone(), files: content });
     }
     Ok(Ok(files))
+}
+
+/// One key of a ConfigMap, or what is missing.
+pub(crate) async fn observe_config_key(
+    context: &Context,
+    namespace: &str,
+    reference: &ConfigMapKeyRef,
+    field: &str,
+) -> Result<Result<String, Wait>, Error> {
+    let ConfigMapKeyRef { name, key, .. } = reference;
+    if name.is_empty() {
+        return Ok(Err(unmet::no_reference(field)));
+    }
+    let Some(mut content) = observe_config_map(context, namespace, name).await? else {
+        return Ok(Err(unmet::no_config_map(namespace, name, field)));
+    };
+    let text = content.remove(key).and_then(|bytes| String::from_utf8(bytes).ok());
+    Ok(text.ok_or_else(|| unmet::no_config_key(namespace, name, key, field)))
+}
+
+/// Everything in a ConfigMap, if it exists. Those of the user are read by name, because there may be thousands of others.
+async fn observe_config_map(context: &Context, namespace: &str, name: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, Error> {
+    let config_maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), namespace);
+    let found = config_maps.get_opt(name).await.map_err(Error::read(format!("ConfigMap `{namespace}/{name}`")))?;
+    Ok(found.map(|config_map| {
+        let texts = config_map.data.unwrap_or_default().into_iter().map(|(file, text)| (file, text.into_bytes()));
+        let bytes = config_map.binary_data.unwrap_or_default().into_iter().map(|(file, bytes)| (file, bytes.0));
+        texts.chain(bytes).collect()
+    }))
 }
 
 /// The access modes of a claim, if it exists.

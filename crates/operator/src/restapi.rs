@@ -4,13 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
-    RestApi, annotation,
+    RestApi,
     child::{ChildKey, ChildKind},
+    condition::Reason,
     label::Component,
     name,
 };
 use slipway_plan::{Wait, finding::Kind, restapi as plan, unmet};
-use slipway_render::restapi as render;
+use slipway_render::restapi::{self as render, Published};
 use slipway_runtime::{
     failure::Failure,
     queue::{Next, Reconcile},
@@ -20,12 +21,13 @@ use crate::{
     act::act,
     context::Context,
     error::Error,
-    observe::{findings_of, observe_key},
+    observe::{findings_of, observe_secret},
     status,
 };
 
-/// Secrets are not watched, so they are looked at from time to time.
+/// Secrets are not watched, so they are looked at from time to time; sooner while one is missing. A new key is seen at once when slurmctld gets it.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+const LOOK_SOON: Duration = Duration::from_secs(3);
 
 /// Brings RestApis to where they should be.
 pub(crate) struct RestApis(pub(crate) Arc<Context>);
@@ -58,7 +60,8 @@ impl Reconcile<RestApi> for RestApis {
         status::note_findings(restapi.as_ref(), &plan.report.findings, context);
         act(&plan.actions, None, context).await?;
         status::report(restapi.as_ref(), &plan.report, |_| {}, context).await?;
-        Ok(Next::After(plan.wake_after.map_or(LOOK_AGAIN, |wake| wake.min(LOOK_AGAIN))))
+        let look = if plan.report.reason() == Reason::SecretMissing { LOOK_SOON } else { LOOK_AGAIN };
+        Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
     }
 
     async fn report_failure(&self, restapi: Arc<RestApi>, failure: &Failure<Error>) {
@@ -75,16 +78,20 @@ async fn observe(restapi: &RestApi, namespace: &str, context: &Context) -> Resul
     let Some(found) = context.stores.controller(namespace, controller) else {
         return Ok(Err(unmet::no_controller(namespace, controller)));
     };
-    let slurm_key = observe_key(context, namespace, found.spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef of the Controller").await?;
+    let Some(key) = found.spec.slurm_key_ref.as_ref().filter(|key| !key.name.is_empty()) else {
+        return Ok(Err(plan::no_slurm_key(namespace, controller)));
+    };
+    // Only the key itself counts: its Secret may hold others, which slurmrestd does not read.
+    let secret = observe_secret(context, namespace, Some(key), "spec.slurmKeyRef of the Controller").await?;
     // A pod that mounts a ConfigMap before it exists is stuck for a minute or two, so the Deployment comes after it.
     let config = context.stores.child(&ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(controller)));
-    // The hash is the one that slurmctld runs with: an edit of the ConfigMap that is about to be undone restarts nobody.
-    let statefulset = context.stores.child(&ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(controller)));
     Ok((|| {
-        let config_hash = config
-            .and(statefulset)
-            .and_then(|live| Some(live["spec"]["template"]["metadata"]["annotations"][annotation::SLURM_CONFIG_HASH].as_str()?.to_owned()))
-            .ok_or_else(|| unmet::no_configuration(namespace, controller))?;
-        Ok(render::References { controller: found.as_ref().clone(), slurm_key_hash: slurm_key?, config_hash })
+        let slurm_key_hash = secret?.values.remove(&key.key).unwrap_or_default();
+        let (config_hash, has_accounting) = match config.as_ref().map_or(Published::Nothing, Published::of_config_map) {
+            Published::Conf { hash, has_accounting } => (hash, has_accounting),
+            Published::Edited => return Err(plan::edited_configuration(namespace, controller)),
+            Published::Nothing => return Err(unmet::no_configuration(namespace, controller)),
+        };
+        Ok(render::References { controller: found.as_ref().clone(), slurm_key_hash, config_hash, has_accounting })
     })())
 }

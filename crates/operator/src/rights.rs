@@ -1,7 +1,7 @@
 //! What the operator may do: one table, from which its roles are generated.
 
 use serde_json::{Value, json};
-use slipway_api::GROUP;
+use slipway_api::{GROUP, child::SERVICE_MONITOR_DEFINITION};
 
 use crate::admission::{REGISTRATION, SECRET};
 
@@ -47,17 +47,27 @@ pub const RIGHTS: &[Right] = &[
     },
     // Children: applied, which is a patch, and a create where there is none. ConfigMaps of the user are read by name.
     Right { group: "", resources: &["configmaps"], names: &[], verbs: &["create", "get", "list", "patch", "watch"] },
-    Right { group: "", resources: &["services"], names: &[], verbs: &["create", "list", "patch", "watch"] },
+    Right { group: "", resources: &["services"], names: &[], verbs: &["create", "delete", "list", "patch", "watch"] },
     Right { group: "apps", resources: &["deployments", "statefulsets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
     Right { group: "policy", resources: &["poddisruptionbudgets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
-    // Workers.
-    Right { group: "", resources: &["pods"], names: &[], verbs: &["create", "delete", "get", "list", "watch"] },
-    // The claim that several slurmctld share: by name.
+    // Workers; and slurmctld's pods, which are marked, and deleted where their StatefulSet would wait for ever.
+    Right { group: "", resources: &["pods"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
+    // What happened, for `kubectl describe`.
+    Right { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create"] },
+    // The claim that a user brings for slurmctld's state: by name.
     Right { group: "", resources: &["persistentvolumeclaims"], names: &[], verbs: &["get"] },
     // Keys, of which only hashes are kept. By name: no list, no watch.
     Right { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
     // Whether the API server keeps every field of ours.
     Right { group: "apiextensions.k8s.io", resources: &["customresourcedefinitions"], names: DEFINITIONS, verbs: &["list", "watch"] },
+    // Whether there can be ServiceMonitors, and those of Controllers.
+    Right {
+        group: "apiextensions.k8s.io",
+        resources: &["customresourcedefinitions"],
+        names: &[SERVICE_MONITOR_DEFINITION],
+        verbs: &["list", "watch"],
+    },
+    Right { group: "monitoring.coreos.com", resources: &["servicemonitors"], names: &[], verbs: &["create", "delete", "get", "patch"] },
     // The webhook's registration: applied, which is a patch, and a create where there is none.
     Right {
         group: "admissionregistration.k8s.io",

@@ -1,9 +1,11 @@
 //! Puts the parts together and runs them until told to stop.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use slipway_runtime::{
     client::connect,
+    clock::SystemClock,
+    events::{Events, Reporter},
     health::{self, Health},
     metrics::Metrics,
     tasks::Tasks,
@@ -14,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Args,
     admission::Webhook,
+    monitor::MonitorWatch,
     scope::Scope,
     served::{Guard, Watches},
 };
@@ -46,12 +49,19 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         webhook.start(address, &args.webhook, &mut tasks).await?;
     }
 
+    let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| "slipway".to_owned());
+    let reporter = Reporter { controller: "slipway", instance };
+    let (events, sender) = Events::new(client.clone(), Arc::new(SystemClock), reporter, metrics.events.clone());
+    tasks.spawn("events", sender.run(stop.clone()));
+
     let namespaces = if args.namespaces.is_empty() { vec![None] } else { args.namespaces.into_iter().map(Some).collect() };
-    let guard = Guard::new(metrics.clone());
-    let mut definitions = Watches::new(&guard, &health, &metrics);
+    let monitors = MonitorWatch::new(&health, &metrics);
+    let guard = Guard::new(monitors.monitors(), metrics.clone());
+    let mut definitions = Watches::new(&guard, monitors, &health, &metrics);
     for namespace in namespaces {
         let (client, health, metrics, guard, stop) = (client.clone(), health.clone(), metrics.clone(), guard.clone(), stop.clone());
-        Scope { namespace, client, health, metrics, guard, stop }.start(&mut definitions, &mut tasks);
+        let (events, slurm_address) = (events.clone(), args.slurm_url_template.clone());
+        Scope { namespace, client, health, metrics, guard, events, slurm_address, stop }.start(&mut definitions, &mut tasks)?;
     }
     definitions.start(&client, &stop, &mut tasks);
 

@@ -4,7 +4,12 @@
 
 use std::{collections::BTreeMap, fmt::Debug, hash::Hash, sync::Arc};
 
-use futures::{StreamExt, channel::mpsc::UnboundedReceiver, future::join_all, stream::select_all};
+use futures::{
+    StreamExt,
+    channel::mpsc::UnboundedReceiver,
+    future::join_all,
+    stream::{select, select_all},
+};
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -17,13 +22,15 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use slipway_api::{
-    API_VERSION, Accounting, LoginSet, NodeSet, RestApi, SlurmController, Token,
+    API_VERSION, Accounting, FIELD_MANAGER, LoginSet, NodeSet, RestApi, SlurmController, Token,
     child::ChildKind,
     label::{self, Component},
 };
 use slipway_plan::finding::Kind;
 use slipway_runtime::{
-    clock::SystemClock,
+    apply::Writer,
+    clock::{Clock, SystemClock},
+    events::Events,
     health::Health,
     hub::{Filled, Hub},
     metrics::Metrics,
@@ -34,13 +41,16 @@ use slipway_runtime::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    charge::Charges,
     context::{Context, Stores, resource},
     controller::Controllers,
     domain,
     error::Error,
+    memory::Memory,
     nodeset::NodeSets,
     restapi::RestApis,
     served::{Guard, Guarded, Watches},
+    slurm::{Address, Clusters, Ground, Sources},
     status::Reported,
     unserved::Unserved,
 };
@@ -52,12 +62,15 @@ pub(crate) struct Scope {
     pub(crate) health: Health,
     pub(crate) metrics: Metrics,
     pub(crate) guard: Guard,
+    pub(crate) events: Events,
+    pub(crate) slurm_address: Address,
     pub(crate) stop: CancellationToken,
 }
 
 impl Scope {
     /// Starts everything that looks after this scope. `definitions` are those of the kinds that it looks after.
-    pub(crate) fn start(self, definitions: &mut Watches, tasks: &mut Tasks) {
+    pub(crate) fn start(self, definitions: &mut Watches, tasks: &mut Tasks) -> anyhow::Result<()> {
+        let mut accountings: Hub<Accounting> = self.hub(());
         let mut controllers: Hub<SlurmController> = self.hub(());
         let mut restapis: Hub<RestApi> = self.hub(());
         let mut nodesets: Hub<NodeSet> = self.hub(());
@@ -65,6 +78,7 @@ impl Scope {
         let mut children: BTreeMap<ChildKind, Hub<DynamicObject>> =
             ChildKind::ALL.into_iter().map(|kind| (kind, self.hub(resource(kind)))).collect();
         let stores = Stores {
+            accountings: accountings.store(),
             controllers: controllers.store(),
             restapis: restapis.store(),
             nodesets: nodesets.store(),
@@ -72,11 +86,12 @@ impl Scope {
             children: children.iter().map(|(kind, hub)| (*kind, hub.store())).collect(),
         };
 
-        let mut caches = vec![controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled()];
+        let mut caches = vec![accountings.filled(), controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled()];
         caches.extend(children.values().map(Hub::filled));
         caches.extend(definitions.filled());
 
-        let mut for_controllers = vec![controllers.route(itself), nodesets.route(its_controller)];
+        let mut for_controllers =
+            vec![controllers.route(itself), nodesets.route(its_controller), accountings.route(controllers_with_it(&stores))];
         let mut for_restapis = vec![restapis.route(itself), controllers.route(restapis_of_it(&stores))];
         let mut for_nodesets =
             vec![nodesets.route(itself), controllers.route(nodesets_of_it(&stores)), pods.route(|pod: &PodView| owners(pod))];
@@ -94,13 +109,18 @@ impl Scope {
                     for_restapis.push(hub.route(restapis_of_its_controller(&stores)));
                     for_nodesets.push(hub.route(nodesets_of_its_controller(&stores)));
                 }
-                ChildKind::Service | ChildKind::Deployment | ChildKind::PodDisruptionBudget => {}
+                ChildKind::Service | ChildKind::Deployment | ChildKind::PodDisruptionBudget | ChildKind::ServiceMonitor => {}
             }
         }
 
         for_controllers.extend(definitions.route(&stores.controllers));
+        for_controllers.push(definitions.route_monitors(&stores.controllers));
         for_restapis.extend(definitions.route(&stores.restapis));
         for_nodesets.extend(definitions.route(&stores.nodesets));
+
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (clusters, charges) =
+            self.link(&mut controllers, &mut restapis, &stores, &clock, &mut for_controllers, &mut for_nodesets, &caches, tasks)?;
 
         let everything = watcher::Config::default();
         let ours = watcher::Config::default().labels(&label::ours());
@@ -112,25 +132,69 @@ impl Scope {
             self.follow(hub, self.dynamic_api(kind), ours.clone(), tasks);
         }
 
-        let clock = Arc::new(SystemClock);
-        let (client, metrics, guard) = (self.client.clone(), self.metrics.clone(), self.guard.clone());
-        let context = Arc::new(Context::new(client, clock, stores.clone(), metrics, guard, domain::of_this_pod()));
+        let context = Arc::new(Context {
+            client: self.client.clone(),
+            writer: Writer::new(self.client.clone(), FIELD_MANAGER),
+            clock,
+            stores: stores.clone(),
+            memory: Memory::default(),
+            metrics: self.metrics.clone(),
+            guard: self.guard.clone(),
+            events: self.events.clone(),
+            clusters,
+            charges,
+            cluster_domain: domain::of_this_pod(),
+        });
         let (controllers, restapis, nodesets) = (Controllers(context.clone()), RestApis(context.clone()), NodeSets(context.clone()));
         self.work("controller", controllers, &context, stores.controllers, for_controllers, caches.clone(), tasks);
         self.work("restapi", restapis, &context, stores.restapis, for_restapis, caches.clone(), tasks);
         self.work("nodeset", nodesets, &context, stores.nodesets, for_nodesets, caches, tasks);
-        self.tell_unserved::<Accounting>(Kind::Accounting, &context, definitions, tasks);
-        self.tell_unserved::<LoginSet>(Kind::LoginSet, &context, definitions, tasks);
-        self.tell_unserved::<Token>(Kind::Token, &context, definitions, tasks);
+        self.tell_unserved(accountings, Kind::Accounting, &context, definitions, tasks);
+        self.tell_unserved(self.hub::<LoginSet>(()), Kind::LoginSet, &context, definitions, tasks);
+        self.tell_unserved(self.hub::<Token>(()), Kind::Token, &context, definitions, tasks);
+        Ok(())
+    }
+
+    /// Starts what asks Slurm: one link for each cluster, and a watch over those with several slurmctld.
+    #[allow(clippy::too_many_arguments)] // each is one part of one sentence
+    fn link(
+        &self,
+        controllers: &mut Hub<SlurmController>,
+        restapis: &mut Hub<RestApi>,
+        stores: &Stores,
+        clock: &Arc<dyn Clock>,
+        for_controllers: &mut Vec<UnboundedReceiver<ObjectRef<SlurmController>>>,
+        for_nodesets: &mut Vec<UnboundedReceiver<ObjectRef<NodeSet>>>,
+        caches: &[Filled],
+        tasks: &mut Tasks,
+    ) -> anyhow::Result<(Arc<Clusters>, Arc<Charges>)> {
+        let sources =
+            Sources { controllers: stores.controllers.clone(), restapis: stores.restapis.clone(), nodesets: stores.nodesets.clone() };
+        let ground = Ground {
+            client: self.client.clone(),
+            clock: clock.clone(),
+            metrics: self.metrics.clone(),
+            address: self.slurm_address.clone(),
+        };
+        let (clusters, wakes) = Clusters::new(sources, ground);
+        let (charges, charge_wakes) =
+            Charges::new(stores.controllers.clone(), stores.pods.clone(), clock.clone()).map_err(anyhow::Error::msg)?;
+        for_controllers.extend([wakes.controllers, charge_wakes]);
+        for_nodesets.push(wakes.nodesets);
+
+        let changes = select(controllers.route::<SlurmController>(itself).map(drop), restapis.route::<RestApi>(itself).map(drop));
+        tasks.spawn("links to Slurm", clusters.clone().follow(changes, caches.to_vec(), self.stop.clone()));
+        let changes = controllers.route::<SlurmController>(itself);
+        tasks.spawn("who is in charge", charges.clone().follow(changes, caches.to_vec(), self.stop.clone()));
+        Ok((clusters, charges))
     }
 
     /// Watches a kind that is stored and not served, to say so on its objects. Nothing else needs to be known for that.
-    fn tell_unserved<K>(&self, kind: Kind, context: &Arc<Context>, definitions: &mut Watches, tasks: &mut Tasks)
+    fn tell_unserved<K>(&self, mut objects: Hub<K>, kind: Kind, context: &Arc<Context>, definitions: &mut Watches, tasks: &mut Tasks)
     where
         K: Reported + Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
         K::Status: Send + Sync,
     {
-        let mut objects: Hub<K> = self.hub(());
         let store = objects.store();
         let mut caches = definitions.filled();
         caches.push(objects.filled());
@@ -230,6 +294,14 @@ fn owners<K: Resource, R: Resource<DynamicType = ()>>(object: &K) -> Vec<ObjectR
     let namespace = object.namespace().unwrap_or_default();
     let ours = object.owner_references().iter().filter(|owner| owner.api_version == API_VERSION && owner.kind == R::kind(&()));
     ours.map(|owner| ObjectRef::new(&owner.name).within(&namespace)).collect()
+}
+
+fn controllers_with_it(stores: &Stores) -> impl Fn(&Accounting) -> Vec<ObjectRef<SlurmController>> + use<> {
+    let stores = stores.clone();
+    move |accounting| {
+        let controllers = stores.controllers_with(&accounting.namespace().unwrap_or_default(), &accounting.name_any());
+        controllers.iter().map(|controller| ObjectRef::from_obj(controller.as_ref())).collect()
+    }
 }
 
 fn restapis_of_it(stores: &Stores) -> impl Fn(&SlurmController) -> Vec<ObjectRef<RestApi>> + use<> {

@@ -1,6 +1,6 @@
 //! Secrets, of which only hashes are kept: a value is forgotten while it is being read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Resource;
@@ -19,8 +19,8 @@ pub(crate) struct SecretDigest {
 /// What may be known about the values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Content {
-    /// Keys that have a value.
-    pub(crate) keys: BTreeSet<String>,
+    /// Hash of each value that is not empty, by its key.
+    pub(crate) values: BTreeMap<String, String>,
     /// Hash over all values.
     pub(crate) hash: String,
 }
@@ -28,8 +28,9 @@ pub(crate) struct Content {
 fn forget_values<'de, D: Deserializer<'de>>(input: D) -> Result<Content, D::Error> {
     let data: BTreeMap<String, ByteString> = Option::deserialize(input)?.unwrap_or_default();
     let values: BTreeMap<String, Vec<u8>> = data.into_iter().map(|(key, value)| (key, value.0)).collect();
-    let keys = values.iter().filter(|(_, value)| !value.is_empty()).map(|(key, _)| key.clone()).collect();
-    Ok(Content { keys, hash: digest::of_map(&values) })
+    let hash = digest::of_map(&values);
+    let of_one = |(key, value): (String, Vec<u8>)| (key.clone(), digest::of_map(&BTreeMap::from([(key, value)])));
+    Ok(Content { values: values.into_iter().filter(|(_, value)| !value.is_empty()).map(of_one).collect(), hash })
 }
 
 #[cfg(test)]
@@ -43,7 +44,7 @@ mod tests {
         // `hunter2` in base64
         let secret: SecretDigest =
             serde_json::from_value(json!({"metadata": {"name": "s"}, "data": {"k": "aHVudGVyMg==", "empty": ""}})).unwrap();
-        assert_eq!(secret.content.keys, BTreeSet::from(["k".to_owned()]));
+        assert_eq!(secret.content.values.keys().collect::<Vec<_>>(), ["k"]);
         assert_eq!(secret.content.hash, digest::of_map(&BTreeMap::from([("k".to_owned(), "hunter2")])));
         let printed = format!("{secret:?}{}", serde_json::to_string(&secret).unwrap());
         assert!(!printed.contains("hunter2") && !printed.contains("aHVudGVyMg"), "{printed}");

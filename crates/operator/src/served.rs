@@ -24,8 +24,8 @@ use kube::{
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use slipway_api::{
-    GROUP,
-    condition::{Reason, SCHEMA_CURRENT, Saying},
+    GROUP, SlurmController,
+    condition::{Reason, SCHEMA_CURRENT, Saying, Standing},
     crd,
 };
 use slipway_plan::{
@@ -45,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     context::Context,
     error::Error,
+    monitor::{MonitorWatch, Monitors},
     status::{self, Reported},
 };
 
@@ -70,6 +71,7 @@ struct Judgements {
     own: BTreeMap<String, Shape>,
     /// What is served, by kind.
     served: Mutex<BTreeMap<String, Served>>,
+    monitors: Monitors,
     metrics: Metrics,
 }
 
@@ -81,10 +83,15 @@ struct Served {
 }
 
 impl Guard {
-    pub(crate) fn new(metrics: Metrics) -> Self {
+    pub(crate) fn new(monitors: Monitors, metrics: Metrics) -> Self {
         let plural = |definition: &Value| definition["spec"]["names"]["plural"].as_str().unwrap_or_default().to_owned();
         let own = crd::definitions().iter().map(|definition| (plural(definition), Shape::of(&definition["spec"]))).collect();
-        Self(Arc::new(Judgements { own, served: Mutex::default(), metrics }))
+        Self(Arc::new(Judgements { own, served: Mutex::default(), monitors, metrics }))
+    }
+
+    /// Whether there can be ServiceMonitors.
+    pub(crate) fn monitors(&self) -> &Monitors {
+        &self.0.monitors
     }
 
     /// What passes over `kind` have to wait for, if anything.
@@ -101,7 +108,12 @@ impl Guard {
     /// What the resources of `kind` say about their definition; nothing when all is well.
     pub(crate) fn saying(&self, kind: &str) -> Option<Saying> {
         let Served { difference, .. } = self.served(kind).filter(|served| served.difference != Difference::None)?;
-        Some(Saying { type_: SCHEMA_CURRENT, is_true: false, reason: reason(&difference), message: self.words(kind, &difference) })
+        Some(Saying {
+            type_: SCHEMA_CURRENT,
+            standing: Standing::False,
+            reason: reason(&difference),
+            message: self.words(kind, &difference),
+        })
     }
 
     /// Takes out of `status` what the server would not keep; answers whether there is a status that can be written at all.
@@ -169,10 +181,11 @@ fn reason(difference: &Difference) -> Reason {
 /// The watches over the definitions, one for each name: the others in a cluster can be many and heavy, and need not be readable for us.
 pub(crate) struct Watches {
     hubs: BTreeMap<String, Hub<Definition>>,
+    monitors: MonitorWatch,
 }
 
 impl Watches {
-    pub(crate) fn new(guard: &Guard, health: &Health, metrics: &Metrics) -> Self {
+    pub(crate) fn new(guard: &Guard, monitors: MonitorWatch, health: &Health, metrics: &Metrics) -> Self {
         let hubs = guard.0.own.keys().map(|plural| {
             let name = format!("{plural}.{GROUP}");
             let mut hub: Hub<Definition> = Hub::new((), health.gate(&format!("definition of {name}")), metrics.clone());
@@ -185,12 +198,17 @@ impl Watches {
             }));
             (name, hub)
         });
-        Self { hubs: hubs.collect() }
+        Self { hubs: hubs.collect(), monitors }
     }
 
     /// Tells when all definitions were looked at.
     pub(crate) fn filled(&self) -> Vec<Filled> {
-        self.hubs.values().map(Hub::filled).collect()
+        self.hubs.values().map(Hub::filled).chain([self.monitors.filled()]).collect()
+    }
+
+    /// Names every Controller whenever ServiceMonitors come or go.
+    pub(crate) fn route_monitors(&mut self, controllers: &Store<SlurmController>) -> UnboundedReceiver<ObjectRef<SlurmController>> {
+        self.monitors.route(controllers)
     }
 
     /// Names every `K` in `objects` whenever the definition of `K` changed.
@@ -212,6 +230,7 @@ impl Watches {
                 .take_until(stop.clone().cancelled_owned());
             tasks.spawn(format!("watch of definition {name}"), hub.run(events));
         }
+        self.monitors.start(client, stop, tasks);
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use slipway_api::{
     API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
     SlurmController, Token, TokenStatus,
-    condition::{OURS, READY, Reason, SPEC_ACCEPTED, Saying},
+    condition::{CONFIGURATION_APPLIED, OURS, READY, Reason, SPEC_ACCEPTED, Saying, Standing},
     label::Component,
 };
 use slipway_plan::{
@@ -17,6 +17,7 @@ use slipway_plan::{
 };
 use slipway_render::nodeset::template_hash;
 use slipway_runtime::{
+    events::Kind,
     failure::{Classify, Failure, chain},
     metrics::Write,
 };
@@ -85,8 +86,12 @@ pub(crate) async fn report<K: Reported>(
     fill: impl FnOnce(&mut K::Status),
     context: &Context,
 ) -> Result<(), Error> {
-    let ready = Saying { type_: READY, is_true: report.is_ready(), reason: report.reason(), message: report.message() };
-    let sayings = std::iter::once(ready).chain(accepted(&report.findings)).chain(context.guard.saying(K::KIND)).collect();
+    let ready = Saying { type_: READY, standing: report.is_ready().into(), reason: report.reason(), message: report.message() };
+    let sayings = std::iter::once(ready)
+        .chain(report.sayings.clone())
+        .chain(accepted(&report.findings))
+        .chain(context.guard.saying(K::KIND))
+        .collect();
     write(object, sayings, &[], fill, context).await
 }
 
@@ -97,9 +102,9 @@ pub(crate) fn note_findings<K: Reported>(object: &K, findings: &[Finding], conte
 
 /// Writes that the last pass failed. What else the status says stays as it was.
 pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure: &Failure<E>, context: &Context) {
-    let ready = Saying { type_: READY, is_true: false, reason: Reason::ReconcileFailed, message: chain(failure) };
+    let ready = Saying { type_: READY, standing: Standing::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
-    let kept: &[&str] = if noted.is_some() { &[] } else { &[SPEC_ACCEPTED] };
+    let kept: &[&str] = if noted.is_some() { &[CONFIGURATION_APPLIED] } else { &[CONFIGURATION_APPLIED, SPEC_ACCEPTED] };
     let findings = accepted(&noted.unwrap_or_default());
     let sayings = std::iter::once(ready).chain(findings).chain(context.guard.saying(K::KIND)).collect();
     if let Err(error) = write(object, sayings, kept, |_| {}, context).await {
@@ -116,7 +121,7 @@ fn accepted(findings: &[Finding]) -> Option<Saying> {
     let all: Vec<_> = findings.iter().map(|finding| finding.words.as_str()).collect();
     let is_true = refusal(findings).is_none();
     let reason = if is_true { Reason::Warnings } else { Reason::InvalidSpec };
-    (!findings.is_empty()).then(|| Saying { type_: SPEC_ACCEPTED, is_true, reason, message: shortened(&all.join("; ")) })
+    (!findings.is_empty()).then(|| Saying { type_: SPEC_ACCEPTED, standing: is_true.into(), reason, message: shortened(&all.join("; ")) })
 }
 
 /// The schema allows 32768 characters; nobody reads that many.
@@ -155,6 +160,7 @@ async fn write<K: Reported>(
     let generation = object.meta().generation;
     // Ours only: conditions of others are theirs to keep.
     let conditions = before.iter().filter(|condition| kept.contains(&condition.type_.as_str())).cloned();
+    let ready = sayings.iter().find(|saying| saying.type_ == READY).cloned();
     let said = sayings.into_iter().map(|saying| saying.condition(generation, &before, Time(now)));
     *K::conditions(&mut status) = said.chain(conditions).collect();
 
@@ -176,10 +182,21 @@ async fn write<K: Reported>(
     let what = format!("write the status of {} `{namespace}/{name}`", K::KIND);
     context.writer.apply_status(&resource, &namespace, &name, &body).await.map_err(Error::write(what))?;
     context.metrics.writes.get_or_create(&Write { verb: "status", kind: K::KIND }).inc();
-    let ready = &body["status"]["conditions"][0];
-    tracing::info!(object = %key, ready = %ready["status"].as_str().unwrap_or_default(), message = %ready["message"].as_str().unwrap_or_default(), "reported");
+    if let Some(ready) = ready {
+        tracing::info!(object = %key, ready = ready.standing.as_str(), message = %ready.message, "reported");
+        tell(object, &before, &ready, context);
+    }
     context.memory.statuses.insert(key, SentStatus { before: object.resource_version(), status, at: now });
     Ok(())
+}
+
+/// An event where the `Ready` condition got another status or reason; `before` are the conditions that were there.
+fn tell<K: Reported>(object: &K, before: &[Condition], ready: &Saying, context: &Context) {
+    let (status, reason) = (ready.standing.as_str(), ready.reason.as_str());
+    if !before.iter().any(|known| known.type_ == READY && known.status == status && known.reason == reason) {
+        let kind = if ready.reason.is_trouble() { Kind::Warning } else { Kind::Normal };
+        context.say(object, kind, reason, "Sync", &ready.message);
+    }
 }
 
 /// Whether the conditions of ours in `known` are those of `status`.

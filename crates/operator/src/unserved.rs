@@ -1,8 +1,9 @@
-//! The pass over kinds that are stored and not served yet: it tells so, and touches nothing else.
+//! The pass over kinds that are stored and not served yet: it tells so, and touches nothing else. Of an Accounting outside this Kubernetes there
+//! is nothing to serve but its address, which Controllers read.
 
 use std::sync::Arc;
 
-use slipway_plan::finding::Kind;
+use slipway_plan::{Report, finding::Kind};
 use slipway_runtime::{
     failure::Failure,
     queue::{Next, Reconcile},
@@ -33,7 +34,11 @@ where
         if object.meta().deletion_timestamp.is_none() {
             let findings = findings_of(self.kind, object.as_ref());
             status::note_findings(object.as_ref(), &findings, &self.context);
-            report_obstacle(object.as_ref(), self.kind, &findings, &self.context).await?;
+            if !report_obstacle(object.as_ref(), self.kind, &findings, &self.context).await? {
+                let summary = "slurmdbd runs outside this Kubernetes: Controllers that name this object use it".to_owned();
+                let report = Report { summary, findings, ..Report::default() };
+                status::report(object.as_ref(), &report, |_| {}, &self.context).await?;
+            }
         }
         Ok(Next::OnChange)
     }

@@ -3,132 +3,62 @@
 
 mod stage;
 
-use std::{
-    path::{Path, PathBuf},
-    process::{Child, Command},
-    time::{Duration, Instant},
-};
-
 use serde_json::{Value, json};
-use slipway_bed::{
-    Bed,
-    cache::Cache,
-    up::{Wanted, up},
-};
 
-use crate::stage::{NAMESPACE, Stage, eventually};
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-const OBJECTS: &str = r"
-apiVersion: slinky.slurm.net/v1beta1
-kind: Controller
-metadata: { name: outside, namespace: default }
-spec: { external: true, externalConfig: { host: slurm.example.com, port: 6817 } }
----
-apiVersion: slinky.slurm.net/v1beta1
-kind: Controller
-metadata: { name: pair, namespace: default }
-spec:
-  slurmKeyRef: { name: keys, key: slurm.key }
-  jwtKeyRef: { name: keys, key: jwt.key }
-  ha: { enabled: true }
-  persistence: { enabled: true, existingClaim: shared }
----
-apiVersion: slinky.slurm.net/v1beta1
-kind: NodeSet
-metadata: { name: everywhere, namespace: default }
-spec: { controllerRef: { name: plain }, scalingMode: DaemonSet }
----
-apiVersion: v1
-kind: Secret
-metadata: { name: keys, namespace: default }
-stringData: { slurm.key: 0123456789abcdef0123456789abcdef, jwt.key: 0123456789abcdef0123456789abcdef }
----
-apiVersion: slinky.slurm.net/v1beta1
-kind: Controller
-metadata: { name: plain, namespace: default }
-spec:
-  slurmKeyRef: { name: keys, key: slurm.key }
-  jwtHs256KeyRef: { name: keys, key: jwt.key }
-  slurmctld: { image: slurmctld }
-  accountingRef: { name: slurm }
-";
-
-/// The operator's process; it ends with the test.
-struct Operator(Child);
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
-
-fn kubectl(bed: &Bed, args: &[&str]) -> String {
-    bed.kubectl().args(args).output().unwrap()
-}
-
-/// Reason and message of a condition, once the object has it.
-fn condition(bed: &Bed, object: &str, kind: &str) -> String {
-    let path = format!("--output=jsonpath={{.status.conditions[?(@.type=='{kind}')]['status','reason','message']}}");
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let answer = kubectl(bed, &["get", object, &path]);
-        if !answer.is_empty() {
-            return answer;
-        }
-        assert!(Instant::now() < until, "{object} has no condition {kind}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
+use crate::stage::{NAMESPACE, Stage, controller, eventually};
 
 #[tokio::test]
 async fn what_is_not_served_is_said_and_what_would_be_wrong_is_not_done() {
-    let cache = Cache::open().unwrap();
-    let bed = up(&cache, &Wanted::api_only(format!("unserved-{}", std::process::id()).parse().unwrap())).await.unwrap();
-    let definitions = project("charts/slurm-operator-crds/templates");
-    kubectl(&bed, &["apply", "--server-side", "--filename", definitions.to_str().unwrap()]);
-    let operator = Command::new(env!("CARGO_BIN_EXE_slipway"))
-        .arg("--kubeconfig")
-        .arg(bed.kubeconfig())
-        .args(["--health-addr=127.0.0.1:0", "--metrics-addr=0"])
-        .stderr(std::fs::File::create(bed.layout().log("slipway")).unwrap())
-        .spawn()
-        .unwrap();
-    let operator = Operator(operator);
-    let objects = bed.layout().root.join("objects.yaml");
-    std::fs::write(&objects, OBJECTS).unwrap();
-    kubectl(&bed, &["apply", "--server-side", "--filename", objects.to_str().unwrap()]);
-
-    for (object, field) in [
-        ("controllers.slinky.slurm.net/outside", "spec.external is not served"),
-        ("controllers.slinky.slurm.net/pair", "spec.ha.enabled is not served"),
-        ("nodesets.slinky.slurm.net/everywhere", "spec.scalingMode is not served"),
+    let stage = Stage::new("unserved").await;
+    let _operator = stage.operator("slipway", &[]);
+    stage.kubectl(&["create", "secret", "generic", "keys", "--from-literal=key=0123456789abcdef", "--namespace", NAMESPACE]);
+    let set = |name: &str, spec: Value| {
+        let mut object = json!({ "apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": { "name": name }, "spec": spec });
+        object["spec"]["controllerRef"] = json!({ "name": "plain" });
+        object
+    };
+    for (plural, object) in [
+        ("nodesets", set("everywhere", json!({ "scalingMode": "DaemonSet" }))),
+        ("nodesets", set("padded", json!({ "ordinalPadding": 3 }))),
+        (
+            "accountings",
+            json!({
+                "apiVersion": "slinky.slurm.net/v1beta1", "kind": "Accounting", "metadata": { "name": "elsewhere" },
+                "spec": { "external": true, "externalConfig": { "host": "dbd.example.com", "port": 6819 } },
+            }),
+        ),
+        ("controllers", controller("plain", &json!({ "slurmctld": { "image": "slurmctld" } }))),
     ] {
-        let answer = condition(&bed, object, "Ready");
-        assert!(answer.starts_with("False NotServed") && answer.contains(field), "{object}: {answer}");
+        let answer = stage.create(plural, &object).await;
+        assert_eq!(answer.code, 201, "{answer:?}");
     }
-    let version = || kubectl(&bed, &["get", "controllers.slinky.slurm.net/outside", "--output=jsonpath={.metadata.resourceVersion}"]);
-    let once_said = version();
-    let answer = condition(&bed, "controllers.slinky.slurm.net/plain", "SpecAccepted");
-    assert!(answer.starts_with("True Warnings") && answer.contains("spec.accountingRef is not served"), "{answer}");
-
+    for (plural, name, expected) in [
+        ("nodesets", "everywhere", ("False", "NotServed", "spec.scalingMode is not served")),
+        ("nodesets", "padded", ("False", "NotServed", "spec.ordinalPadding is not served")),
+        ("accountings", "elsewhere", ("True", "AllReady", "outside this Kubernetes")),
+    ] {
+        eventually(&format!("{plural}/{name}"), async || {
+            let object = stage.object(plural, name).await;
+            let ready = stage::condition(&object, "Ready");
+            let is_said = ready["status"] == expected.0 && ready["reason"] == expected.1;
+            if is_said && ready["message"].as_str().unwrap_or_default().contains(expected.2) {
+                Ok(())
+            } else {
+                Err(object["status"].to_string())
+            }
+        })
+        .await;
+    }
     // The plain one has its objects, so that the others' would be there by now as well.
-    let until = Instant::now() + PATIENCE;
-    while !kubectl(&bed, &["get", "statefulsets", "--output=name"]).contains("plain-controller") {
-        assert!(Instant::now() < until, "the plain Controller has no StatefulSet");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let made = kubectl(&bed, &["get", "statefulsets,services,configmaps,pods,poddisruptionbudgets", "--output=name"]);
-    assert!(!["outside", "pair", "everywhere", "workers"].iter().any(|name| made.contains(name)), "{made}");
-    assert_eq!(version(), once_said, "what was said once is written again");
-    drop(operator);
-    bed.down().unwrap();
+    eventually("the plain Controller's StatefulSet", async || {
+        let made = stage.kubectl(&["get", "statefulsets", "--output=name", "--namespace", NAMESPACE]);
+        if made.contains("plain-controller") { Ok(()) } else { Err(made) }
+    })
+    .await;
+    let kinds = "statefulsets,services,configmaps,pods,poddisruptionbudgets";
+    let made = stage.kubectl(&["get", kinds, "--output=name", "--namespace", NAMESPACE]);
+    assert!(!["everywhere", "padded", "elsewhere", "workers"].iter().any(|name| made.contains(name)), "{made}");
+    stage.end();
 }
 
 /// Kinds that are stored and not served: kind, plural, spec.

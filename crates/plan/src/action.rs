@@ -1,24 +1,60 @@
-use std::fmt;
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use slipway_api::child::Child;
+use slipway_api::child::{Child, ChildKey};
 
 /// One write. Each can be repeated without harm.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Make a child what it should be.
     Apply(Box<Child>),
+    /// Delete a child that is not wanted any more, if it is still the one with this UID. Never one that jobs depend on.
+    Remove { key: ChildKey, uid: String },
     /// Create the worker pod with this ordinal.
     CreateWorker { ordinal: u32, name: String },
     /// Delete a worker pod, if it is still the one with this UID. Only [`crate::gate`] gives leave to make this.
     DeleteWorker { name: String, uid: String },
+    /// Set labels and annotations of a pod that another controller made, or take them away.
+    MarkPod { pod: PodId, marks: Marks },
+    /// Delete a pod that another controller made and will make anew. Only [`crate::gate`] gives leave to make this.
+    DeletePod {
+        pod: PodId,
+        /// How long its processes may take to end, if not as long as it says itself.
+        grace: Option<Duration>,
+        /// Why, for people.
+        why: String,
+    },
+    /// Make slurmctld and every slurmd read their configuration, which is published and checked, once more.
+    Reconfigure {
+        /// Why, for people.
+        why: String,
+    },
+}
+
+/// One pod and no other that gets its name later.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PodId {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+}
+
+/// Labels and annotations; `None` takes one away.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Marks {
+    pub labels: BTreeMap<String, Option<String>>,
+    pub annotations: BTreeMap<String, Option<String>>,
 }
 
 impl fmt::Display for Action {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Apply(child) => write!(out, "apply {}", child.key),
+            Self::Remove { key, .. } => write!(out, "delete {key}"),
             Self::CreateWorker { name, .. } => write!(out, "create pod `{name}`"),
             Self::DeleteWorker { name, .. } => write!(out, "delete pod `{name}`"),
+            Self::MarkPod { pod, .. } => write!(out, "mark pod `{}`", pod.name),
+            Self::DeletePod { pod, why, .. } => write!(out, "delete pod `{}`: {why}", pod.name),
+            Self::Reconfigure { why } => write!(out, "reconfigure Slurm: {why}"),
         }
     }
 }

@@ -1,39 +1,62 @@
 //! What to do about a Controller.
 
-use std::time::Duration;
+mod pod;
+mod proof;
+mod publication;
+
+use std::{fmt::Write, time::Duration};
 
 use jiff::Timestamp;
+use serde_json::Value;
 use slipway_api::{
-    child::{Child, ChildKind},
-    condition::Reason,
+    annotation,
+    child::{Child, ChildKey, ChildKind},
+    condition::{CONFIGURATION_APPLIED, Reason, Saying, Standing},
 };
 
 use crate::{
-    Plan, Wait,
+    Action, Plan, Wait,
+    charge::Charge,
     drift::{self, SeenChildren},
-    gate::{Answer, Deed, Room, Verdict, gate},
     workload::{self, troubled},
 };
 
 pub use crate::workload::has_ready_pod;
+pub use pod::ControllerPod;
+pub use proof::{Behind, Proof};
+pub use publication::Candidate;
 
-/// slurm.conf names the NodeSets, and slurmctld restarts when it changes. NodeSets of the same manifest arrive a moment after their Controller:
-/// waiting for them once is cheaper than a restart.
-const PATIENCE: Duration = Duration::from_millis(1500);
+use publication::Step;
+
+/// Makes a StatefulSet for a configuration of some hash, or says what it waits for.
+pub type Workload<'a> = &'a dyn Fn(&str) -> Result<Child, Wait>;
 
 /// What is wanted and what was observed.
 pub struct Observed<'a> {
     /// The Services.
     pub services: Vec<Child>,
-    /// The ConfigMap and the StatefulSet, or what they wait for.
-    pub workload: Result<Vec<Child>, Wait>,
+    /// Services of ours that no pod has any more, with their UIDs.
+    pub surplus: Vec<(ChildKey, String)>,
+    /// The configuration that the spec asks for, judged; or what it waits for.
+    pub candidate: Result<Candidate, Wait>,
+    /// Hash of the configuration that is published.
+    pub published: Option<String>,
+    /// When it was, if this process did it.
+    pub published_at: Option<Timestamp>,
+    /// Makes the StatefulSet that runs with a configuration of this hash; absent where slurmctld runs elsewhere.
+    pub workload: Option<Workload<'a>>,
+    /// Whether a new configuration is read in place instead of by a new pod.
+    pub in_place: bool,
+    pub pods: &'a [ControllerPod],
+    /// Who is in charge, where there are several.
+    pub charge: Charge,
+    /// Who runs which configuration.
+    pub proof: &'a Proof,
+    /// Whether the resource says already that all run the configuration.
+    pub was_proven: bool,
     pub seen: &'a SeenChildren,
     /// What keeps a pod from getting ready, when the kubelet or the scheduler said so.
     pub trouble: Option<String>,
-    /// Partitions of the present slurm.conf that the new one lacks.
-    pub dropped_partitions: Vec<String>,
-    /// Whether jobs run in them.
-    pub dropped_partitions_have_jobs: Answer,
     pub created: Option<Timestamp>,
     pub now: Timestamp,
 }
@@ -42,22 +65,70 @@ pub struct Observed<'a> {
 ///
 /// A missing reference holds back what depends on it and changes nothing that exists: a Secret deleted by mistake does not restart slurmctld.
 pub fn controller(observed: Observed<'_>) -> Plan {
-    let Observed { services, workload, seen, trouble, dropped_partitions, dropped_partitions_have_jobs, created, now } = observed;
+    let Observed {
+        services,
+        surplus,
+        candidate,
+        published,
+        published_at,
+        workload,
+        in_place,
+        pods,
+        charge,
+        proof,
+        was_proven,
+        seen,
+        trouble,
+        created,
+        now,
+    } = observed;
     let mut plan = Plan::default();
     drift::plan_children(services, seen, now, &mut plan);
+    plan.actions.extend(surplus.into_iter().map(|(key, uid)| Action::Remove { key, uid }));
 
     let statefulset = seen.iter().find(|(key, _)| key.kind == ChildKind::StatefulSet).and_then(|(_, seen)| seen.live.as_deref());
-    let patience = patience_left(created, now).filter(|_| statefulset.is_none());
-    match (workload, patience) {
-        (Err(wait), _) => plan.report.waits.push(wait),
-        (Ok(_), Some(left)) => {
-            plan.report.wait(Reason::Progressing, "just created: NodeSets of the same manifest may follow");
-            plan.wake_within(left);
+    let rollout = Rollout { statefulset, pods, is_troubled: trouble.is_some() };
+    let is_replacing = workload.is_some() && !in_place && rollout.is_young();
+    let step = publication::step(candidate, published.as_deref(), is_replacing, created, now);
+    // Where nothing new is published, slurmctld keeps what it runs with. A stranger's edit of the published files is not that.
+    let running = statefulset.and_then(running_hash).or_else(|| published.clone());
+    let hash = match step {
+        Step::Publish(child, hash) => {
+            drift::plan_children(vec![*child], seen, now, &mut plan);
+            Some(hash)
         }
-        (Ok(children), None) => match leave_to_drop(&dropped_partitions, dropped_partitions_have_jobs) {
-            Verdict::Allowed => drift::plan_children(children, seen, now, &mut plan),
-            Verdict::Wait(why) | Verdict::Refused(why) => plan.report.wait(Reason::WaitingForSlurm, why),
-        },
+        Step::Hold(wait, wake) => {
+            plan.report.waits.push(wait);
+            if let Some(wake) = wake {
+                plan.wake_within(wake);
+            }
+            running
+        }
+    };
+    let is_refused = plan.report.waits.first().is_some_and(|wait| wait.reason == Reason::ConfigurationRefused);
+    let Some(workload) = workload else {
+        if statefulset.is_some() {
+            // Two slurmctld for one cluster end in lost jobs, and which of them holds the truth is not for us to say.
+            let why = "spec.external is true, and the slurmctld that was started here before still runs: \
+                       delete its StatefulSet once the one outside has taken over its state";
+            plan.report.wait(Reason::InvalidSpec, why);
+        }
+        plan.report.summary.push_str("the configuration for a slurmctld outside this Kubernetes is published");
+        return plan;
+    };
+
+    if let Some(hash) = &hash {
+        match workload(hash) {
+            Ok(child) => drift::plan_children(vec![child], seen, now, &mut plan),
+            // The first wait is usually the same: a reference that both need.
+            Err(wait) if plan.report.is_ready() => plan.report.waits.push(wait),
+            Err(_) => {}
+        }
+    }
+    plan.actions.extend(pod::replace_stuck(&rollout));
+    plan.actions.extend(charge.actions);
+    if let Some(wake) = charge.wake_after {
+        plan.wake_within(wake);
     }
     match statefulset {
         Some(live) => {
@@ -68,24 +139,74 @@ pub fn controller(observed: Observed<'_>) -> Plan {
         None if plan.report.is_ready() => plan.report.wait(Reason::Progressing, "slurmctld is being started"),
         None => {}
     }
+    plan.report.waits.extend(charge.wait);
     plan.report.summary.push_str("slurmctld is up");
+    if !charge.in_charge.is_empty() {
+        let _ = write!(plan.report.summary, ", `{}` is in charge", charge.in_charge);
+    }
+
+    let saying = match &hash {
+        Some(hash) if !is_refused && published.as_ref() == Some(hash) => {
+            let current = proof::Current { hash, published_at, in_place, pods, rollout: rollout.stage(), was_proven };
+            proof::judge(proof, &current, now, &mut plan)
+        }
+        _ => unpublished(&plan),
+    };
+    plan.report.sayings.push(saying);
     plan
 }
 
-/// Slurm ends the jobs of a partition that vanishes from its configuration.
-fn leave_to_drop(partitions: &[String], ends_jobs: Answer) -> Verdict {
-    if partitions.is_empty() {
-        return Verdict::Allowed;
-    }
-    let what = format!("drop partition {} from slurm.conf", partitions.join(", "));
-    gate(&Deed { what, is_ours: true, ends_jobs, costs_a_worker: false }, Room { available: 0, floor: 0 })
+/// What there is to say while what is published is not what is wanted.
+fn unpublished(plan: &Plan) -> Saying {
+    let (reason, message) = match plan.report.waits.first() {
+        Some(wait) if wait.reason == Reason::ConfigurationRefused => (wait.reason, wait.why.clone()),
+        Some(wait) => (Reason::ConfigurationPending, wait.why.clone()),
+        None => (Reason::ConfigurationPending, "the configuration is being published".to_owned()),
+    };
+    Saying { type_: CONFIGURATION_APPLIED, standing: Standing::False, reason, message }
 }
 
-/// How much longer a newborn waits; nothing once it is old enough.
-fn patience_left(created: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
-    // A creation in the future means that clocks differ: then age says nothing.
-    let age = Duration::try_from(now.duration_since(created?)).ok()?;
-    PATIENCE.checked_sub(age).filter(|left| !left.is_zero())
+/// The hash that slurmctld's pods were made for.
+fn running_hash(statefulset: &Value) -> Option<String> {
+    let hash = statefulset["spec"]["template"]["metadata"]["annotations"][annotation::SLURM_CONFIG_HASH].as_str()?;
+    Some(hash.to_owned())
+}
+
+/// How far the pods are behind their StatefulSet.
+struct Rollout<'a> {
+    statefulset: Option<&'a Value>,
+    pods: &'a [ControllerPod],
+    is_troubled: bool,
+}
+
+impl Rollout<'_> {
+    /// What kills a pod of the newest revision changes no configuration.
+    fn stage(&self) -> proof::Stage {
+        let Some(live) = self.statefulset else { return proof::Stage::Rolling };
+        let number = |path: &str| live.pointer(path).and_then(Value::as_i64);
+        let newest = live["status"]["updateRevision"].as_str().unwrap_or_default();
+        let has_seen_spec = number("/status/observedGeneration") >= number("/metadata/generation");
+        match workload::progress(live) {
+            _ if !has_seen_spec || self.pods.iter().any(|pod| pod.revision != newest) => proof::Stage::Rolling,
+            Some(_) => proof::Stage::Down,
+            None => proof::Stage::Up,
+        }
+    }
+
+    /// Whether a replacement began a moment ago and goes well: another one now would be a second restart for nothing.
+    fn is_young(&self) -> bool {
+        const YOUNG: Duration = Duration::from_secs(30);
+        let is_on_its_way = self.statefulset.is_some_and(|live| workload::progress(live).is_some());
+        is_on_its_way && !self.is_troubled && self.pods.iter().any(|pod| pod.is_going || (!pod.is_ready && pod.age < YOUNG))
+    }
+}
+
+/// Marks that make the kubelet bring the published files to a pod now. `since` is when they were there for it to read.
+fn nudge(pod: &ControllerPod, hash: &str, since: Timestamp) -> Action {
+    let since = since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let annotations = [(annotation::CONFIG_HASH, hash.to_owned()), (annotation::CONFIG_SINCE, since)];
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), Some(value))).into();
+    Action::MarkPod { pod: pod.id.clone(), marks: crate::Marks { annotations, ..crate::Marks::default() } }
 }
 
 #[cfg(test)]

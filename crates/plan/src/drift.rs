@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde_json::Value;
 use slipway_api::{
-    child::{Child, ChildKey},
+    child::{Child, ChildKey, ChildKind},
     digest,
 };
 
@@ -74,7 +74,21 @@ pub fn drift(desired: &Value, seen: &Seen, now: Timestamp) -> Drift {
         return Drift::Going;
     }
     let is_settled = sent_already.is_some_and(|accepted| accepted.answer == essence(live));
-    if is_settled || covers(live, desired) { Drift::None } else { Drift::Differs }
+    let is_right = is_settled || covers(live, desired);
+    if is_right && foreign_files(live, desired).is_empty() { Drift::None } else { Drift::Differs }
+}
+
+/// Files that a live ConfigMap of ours has and should not: field and key of each. Daemons read every file that is there, so these do matter,
+/// and an apply does not remove what others added.
+pub fn foreign_files(live: &Value, desired: &Value) -> Vec<(&'static str, String)> {
+    if desired["kind"] != ChildKind::ConfigMap.as_str() {
+        return Vec::new();
+    }
+    let foreign = |field: &'static str| {
+        let files = live[field].as_object().into_iter().flatten().map(|(file, _)| file);
+        files.filter(move |file| desired[field].get(file.as_str()).is_none()).map(move |file| (field, file.clone()))
+    };
+    ["data", "binaryData"].into_iter().flat_map(foreign).collect()
 }
 
 /// Adds an apply for each child that differs.

@@ -30,8 +30,6 @@ const CONFIG_FILES: [&str; 14] = [
     "topology.conf",
     "topology.yaml",
 ];
-/// Files that only the operator writes: a second one would win over ours.
-const RESERVED_FILES: [&str; 2] = [image::SLURM_CONF, "slurmdbd.conf"];
 
 /// The access mode that several slurmctld need on the one claim they share.
 const SHARED_ACCESS: &str = "ReadWriteMany";
@@ -123,10 +121,10 @@ fn about_config_files(spec: &Value, references: &References) -> Vec<Finding> {
     let mut found = Vec::new();
     for config_map in names(&spec["configFileRefs"]) {
         for key in references.config_maps.get(&config_map).into_iter().flatten() {
-            if RESERVED_FILES.contains(&key.as_str()) {
+            if let Some(instead) = image::instead_of_bringing(key) {
                 found.push(refused(format!(
                     "spec.configFileRefs names ConfigMap `{config_map}` with a key `{key}`, a file that only the operator writes: \
-                     take the key out and put your lines into spec.extraConf"
+                     take the key out and {instead}"
                 )));
             } else if !CONFIG_FILES.contains(&key.as_str()) {
                 found.push(warning(format!(

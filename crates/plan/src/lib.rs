@@ -3,6 +3,7 @@
 //! Nothing here reads, writes, waits or looks at a clock. Every action that could end a job passes [`gate`].
 
 mod action;
+pub mod charge;
 pub mod controller;
 pub mod drift;
 pub mod finding;
@@ -14,5 +15,5 @@ pub mod shape;
 pub mod unmet;
 mod workload;
 
-pub use action::Action;
+pub use action::{Action, Marks, PodId};
 pub use report::{Plan, Report, Wait};

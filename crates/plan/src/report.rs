@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use slipway_api::condition::Reason;
+use slipway_api::condition::{Reason, Saying};
 
 use crate::{Action, finding::Finding};
 
@@ -29,6 +29,8 @@ pub struct Report {
     pub summary: String,
     /// What else the user should know about the object as it was written.
     pub findings: Vec<Finding>,
+    /// Conditions that only this kind has.
+    pub sayings: Vec<Saying>,
 }
 
 /// Something that has to come first.

@@ -43,8 +43,27 @@ pub fn restapi(observed: Observed<'_>) -> Plan {
         None if plan.report.is_ready() => plan.report.wait(Reason::Progressing, "slurmrestd is being started"),
         None => {}
     }
-    plan.report.summary.push_str("slurmrestd is up");
+    let has_none = live.is_some_and(|live| live["spec"]["replicas"] == 0);
+    plan.report.summary.push_str(if has_none { "no slurmrestd runs, as spec.replicas is 0" } else { "slurmrestd is up" });
     plan
+}
+
+/// A Controller whose slurmctld runs outside may do without a key; slurmrestd may not.
+pub fn no_slurm_key(namespace: &str, controller: &str) -> Wait {
+    let why = format!(
+        "Controller `{namespace}/{controller}` names no auth/slurm key, and slurmctld listens to no slurmrestd without it: \
+         make the Controller anew with a spec.slurmKeyRef that names a copy of the key, as it cannot be added later"
+    );
+    Wait::new(Reason::SecretMissing, why)
+}
+
+/// Nothing restarts for an edit that is about to be undone.
+pub fn edited_configuration(namespace: &str, controller: &str) -> Wait {
+    let why = format!(
+        "the configuration of Controller `{namespace}/{controller}` was edited in its ConfigMap and is being put back: \
+         if this stays, the Ready condition of the Controller says why; change the Controller instead"
+    );
+    Wait::new(Reason::ControllerNotReady, why)
 }
 
 #[cfg(test)]
@@ -81,6 +100,19 @@ mod tests {
         let settled = plan(&seen(2), Ok(child(ChildKind::Deployment)));
         assert_eq!(settled.actions, []);
         assert!(settled.report.is_ready());
+    }
+
+    #[test]
+    fn none_at_all_is_told_as_such() {
+        let mut seen = seen(0);
+        for seen in seen.values_mut() {
+            let mut none = seen.live.as_deref().unwrap().clone();
+            none["spec"]["replicas"] = 0.into();
+            none["status"]["updatedReplicas"] = 0.into();
+            seen.live = Some(Arc::new(none));
+        }
+        let report = plan(&seen, Ok(child(ChildKind::Deployment))).report;
+        assert!(report.is_ready() && report.message().contains("spec.replicas is 0"), "{report:?}");
     }
 
     #[test]

@@ -21,6 +21,21 @@ pub fn no_config_map(namespace: &str, config_map: &str, field: &str) -> Wait {
     Wait::new(Reason::ConfigMapMissing, why)
 }
 
+pub fn no_config_key(namespace: &str, config_map: &str, key: &str, field: &str) -> Wait {
+    let why = format!("ConfigMap `{namespace}/{config_map}` has no text under the key `{key}`: add it or point {field} elsewhere");
+    Wait::new(Reason::ConfigMapMissing, why)
+}
+
+pub fn no_claim(namespace: &str, claim: &str, field: &str) -> Wait {
+    let why = format!("claim `{namespace}/{claim}`, which {field} names, does not exist: create it");
+    Wait::new(Reason::ClaimUnfit, why)
+}
+
+pub fn no_accounting(namespace: &str, accounting: &str) -> Wait {
+    let why = format!("Accounting `{namespace}/{accounting}` does not exist: create it or take out spec.accountingRef");
+    Wait::new(Reason::AccountingMissing, why)
+}
+
 pub fn no_controller(namespace: &str, controller: &str) -> Wait {
     let why = format!("Controller `{namespace}/{controller}` does not exist: create it or point spec.controllerRef elsewhere");
     Wait::new(Reason::ControllerMissing, why)

@@ -1,15 +1,20 @@
-//! A Controller becomes two Services, a ConfigMap and a StatefulSet.
+//! A Controller becomes Services, a ConfigMap with its whole configuration, and a StatefulSet.
 
-mod config;
+mod configuration;
+mod reconfigure;
 mod service;
+mod slurm_conf;
 mod statefulset;
 
+use std::collections::BTreeMap;
+
 use slipway_api::{NodeSet, SlurmController, child::Child, name};
-use slipway_slurm::name::ClusterName;
+use slipway_slurm::name::{ClusterName, HostName};
 
 use crate::Invalid;
 
-pub use config::LAYOUT;
+pub use configuration::Configuration;
+pub use slurm_conf::LAYOUT;
 pub(crate) use statefulset::key_source;
 
 /// What a Controller refers to, resolved.
@@ -21,34 +26,82 @@ pub struct References {
     pub jwt_key_hash: String,
     /// The user's configuration files.
     pub config_files: Vec<ConfigFiles>,
+    /// Scripts around jobs.
+    pub scripts: Scripts,
+    /// The JSON Web Key Set.
+    pub jwks: Option<String>,
+    /// The slurmdbd that keeps records of jobs.
+    pub accounting: Option<AccountingHost>,
     /// NodeSets of this Controller, also those being deleted: their jobs may still run.
     pub nodesets: Vec<NodeSet>,
 }
 
 /// A ConfigMap whose keys become files.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigFiles {
     pub name: String,
-    pub files: Vec<String>,
-    pub hash: String,
+    pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// The Services, which need nothing but the Controller itself. Fails where something that is named after it could not be.
+/// ConfigMaps of scripts, by who runs them and when.
+#[derive(Clone, Debug, Default)]
+pub struct Scripts {
+    pub prolog: Vec<ConfigFiles>,
+    pub epilog: Vec<ConfigFiles>,
+    pub prolog_slurmctld: Vec<ConfigFiles>,
+    pub epilog_slurmctld: Vec<ConfigFiles>,
+}
+
+/// Where slurmdbd listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountingHost {
+    pub host: String,
+    pub port: i64,
+}
+
+/// The Services, which need nothing but the Controller itself; none for a slurmctld outside. Fails where something that is named after
+/// the Controller could not be.
 pub fn services(controller: &SlurmController) -> Result<Vec<Child>, Invalid> {
     check_names(controller)?;
-    Ok(vec![service::headless(controller), service::client(controller)])
+    if controller.spec.external {
+        return Ok(Vec::new());
+    }
+    let mut services = vec![service::headless(controller), service::client(controller)];
+    if replicas(controller) > 1 {
+        services.extend((0..replicas(controller)).map(|index| service::of_pod(controller, index)));
+    }
+    Ok(services)
 }
 
-/// The ConfigMap and the StatefulSet.
-pub fn workload(controller: &SlurmController, references: &References) -> Result<Vec<Child>, Invalid> {
+/// Every file of the configuration; for a slurmctld outside, the little that its clients here need.
+///
+/// Fails on what nobody could decide for the user: a file that two ConfigMaps bring, a line that would take its state from slurmctld.
+pub fn configuration(controller: &SlurmController, references: &References) -> Result<Configuration, Invalid> {
     check_names(controller)?;
-    let config = config::config_map(controller, references)?;
-    let statefulset = statefulset::statefulset(controller, references, &config)?;
-    Ok(vec![config, statefulset])
+    if controller.spec.external {
+        return configuration::external(controller, references);
+    }
+    configuration::full(controller, references)
 }
 
-fn check_names(controller: &SlurmController) -> Result<(), Invalid> {
-    name::check_controller(crate::identity(&controller.metadata).1).map_err(|unfit| Invalid::name("metadata.name", &unfit))
+/// The ConfigMap that carries a configuration.
+pub fn config_map(controller: &SlurmController, configuration: &Configuration) -> Child {
+    configuration::config_map(controller, configuration)
+}
+
+/// The StatefulSet that runs slurmctld with the configuration of this hash. Not for a slurmctld outside.
+pub fn statefulset(controller: &SlurmController, references: &References, config_hash: &str) -> Result<Child, Invalid> {
+    check_names(controller)?;
+    statefulset::statefulset(controller, references, config_hash)
+}
+
+/// How many slurmctld run here: the active one and its backups; none when it runs outside.
+pub fn replicas(controller: &SlurmController) -> i32 {
+    match &controller.spec.ha {
+        _ if controller.spec.external => 0,
+        Some(ha) if ha.enabled => ha.backups.max(1).saturating_add(1),
+        _ => 1,
+    }
 }
 
 /// Slurm's ClusterName.
@@ -57,6 +110,39 @@ pub fn cluster_name(controller: &SlurmController) -> Result<ClusterName, Invalid
     let given = controller.spec.cluster_name.as_deref().filter(|given| !given.is_empty());
     let text = given.map_or_else(|| name::default_cluster_name(name, namespace), str::to_owned);
     ClusterName::parse(&text).map_err(|error| Invalid::name("spec.clusterName", &error))
+}
+
+/// Host and port at which daemons of the cluster fetch their configuration.
+pub fn address(controller: &SlurmController) -> Result<String, Invalid> {
+    let (namespace, name) = crate::identity(&controller.metadata);
+    if controller.spec.external {
+        let (host, port) = external_host(controller)?;
+        return Ok(host.with_port(port));
+    }
+    Ok(name::controller_address(name, namespace, service::port(controller)))
+}
+
+/// Where a slurmctld outside listens.
+fn external_host(controller: &SlurmController) -> Result<(HostName, u16), Invalid> {
+    let field = "spec.externalConfig";
+    let Some(external) = &controller.spec.external_config else {
+        return Err(Invalid::new(field, "is not set: say where the slurmctld outside listens"));
+    };
+    host_and_port(&external.host, external.port, "")
+}
+
+/// Reads `spec.externalConfig`; `whose` follows the field where it is not the Controller's.
+fn host_and_port(host: &str, port: i64, whose: &str) -> Result<(HostName, u16), Invalid> {
+    let field = |field: &str| format!("spec.externalConfig.{field}{whose}");
+    let host = HostName::parse(host).map_err(|error| Invalid::name(&field("host"), &error))?;
+    match u16::try_from(port) {
+        Ok(port) if port > 0 => Ok((host, port)),
+        _ => Err(Invalid::new(&field("port"), format!("is {port}, and a port is a number from 1 to 65535: correct it"))),
+    }
+}
+
+fn check_names(controller: &SlurmController) -> Result<(), Invalid> {
+    name::check_controller(crate::identity(&controller.metadata).1).map_err(|unfit| Invalid::name("metadata.name", &unfit))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod controller;
 mod fixture;
 pub mod merge;
 mod metadata;
+pub mod monitor;
 pub mod nodeset;
 mod probe;
 mod quantity;

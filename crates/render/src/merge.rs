@@ -1,105 +1,129 @@
-//! The user's container or pod spec over the generated one.
+//! The user's container or pod spec over the generated one, on raw JSON, so that fields newer than our types survive.
 //!
-//! Works on raw JSON so that fields newer than our types survive. Objects merge, a value the user wrote wins (also `false`, `0` and an
-//! empty list), `null` removes. Lists follow [`rule`].
+//! Objects merge, and a value that the user wrote wins, also `false`, `0` and `""`. `null` is as good as not written, because charts send it for
+//! everything that nobody set; what is to go says so with `$patch`, as in a strategic merge patch. Lists follow [`list::Rule`].
+//! `docs/merging.md` tells all this to users, and a test runs its examples.
+
+mod list;
 
 use serde_json::{Map, Value};
 use slipway_api::Raw;
 
-/// How two lists become one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ListRule {
-    /// Items with the same key merge.
-    MergeBy(&'static str),
-    /// Of items with the same key the user's counts, whole: merging would mix two variants of one choice (two volume sources).
-    ReplaceBy(&'static str),
-    /// The user's items come on top of ours, which keep the pod working.
-    Union,
-    /// The user's list counts.
-    Replace,
-}
-
-fn rule(field: &str) -> ListRule {
-    match field {
-        "containers" | "initContainers" => ListRule::MergeBy("name"),
-        "ports" => ListRule::MergeBy("containerPort"),
-        "volumeMounts" => ListRule::MergeBy("mountPath"),
-        "volumeDevices" => ListRule::MergeBy("devicePath"),
-        "hostAliases" => ListRule::MergeBy("ip"),
-        "topologySpreadConstraints" => ListRule::MergeBy("topologyKey"),
-        "env" | "volumes" | "imagePullSecrets" => ListRule::ReplaceBy("name"),
-        "tolerations"
-        | "searches"
-        | "requiredDuringSchedulingIgnoredDuringExecution"
-        | "preferredDuringSchedulingIgnoredDuringExecution" => ListRule::Union,
-        _ => ListRule::Replace,
-    }
-}
+type Fields = Map<String, Value>;
 
 /// Variants of which a probe or a hook may have only one.
 const ACTIONS: [&str; 5] = ["exec", "grpc", "httpGet", "sleep", "tcpSocket"];
 
-/// A container with the user's fields merged in; the user's arguments come after ours.
-pub fn container(mut base: Value, user: Option<&Raw>) -> Value {
-    let Some(Raw(user)) = user else { return base };
-    let ours = base.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
-    let theirs = user.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
-    over_object(&mut base, user);
-    if !ours.is_empty() || !theirs.is_empty() {
-        base["args"] = ours.into_iter().chain(theirs).collect();
-    }
-    base
+/// Objects that mean the same empty and left out. Charts send them empty, and a pod that is not new must not look new.
+/// Elsewhere an empty object can mean a lot: `emptyDir: {}`, a selector of everything.
+const SAY_NOTHING_WHEN_EMPTY: [&str; 16] = [
+    "affinity",
+    "capabilities",
+    "dnsConfig",
+    "lifecycle",
+    "limits",
+    "livenessProbe",
+    "nodeAffinity",
+    "nodeSelector",
+    "overhead",
+    "podAffinity",
+    "podAntiAffinity",
+    "readinessProbe",
+    "requests",
+    "resources",
+    "securityContext",
+    "startupProbe",
+];
+
+/// A container with the user's fields merged in.
+pub fn container(base: Value, user: Option<&Raw>) -> Value {
+    over(base, user)
 }
 
 /// A pod spec with the user's fields merged in.
-pub fn pod_spec(mut base: Value, user: Option<&Raw>) -> Value {
-    if let Some(Raw(user)) = user {
-        over_object(&mut base, user);
+pub fn pod_spec(base: Value, user: Option<&Raw>) -> Value {
+    over(base, user)
+}
+
+fn over(mut base: Value, user: Option<&Raw>) -> Value {
+    if let (Some(fields), Some(Raw(user))) = (base.as_object_mut(), user) {
+        over_object(fields, &without_nulls(user));
     }
     base
 }
 
-fn over_object(base: &mut Value, user: &Map<String, Value>) {
-    if !base.is_object() {
-        *base = Value::Object(Map::new());
-    }
-    let Some(base) = base.as_object_mut() else { return };
-    if user.keys().any(|key| ACTIONS.contains(&key.as_str())) {
-        base.retain(|key, _| !ACTIONS.contains(&key.as_str()) || user.contains_key(key));
-    }
-    for (key, value) in user {
+/// What was really written.
+pub(crate) fn without_nulls(fields: &Fields) -> Fields {
+    fn given(value: &Value) -> Value {
         match value {
-            Value::Null => {
-                base.remove(key);
+            Value::Object(fields) => without_nulls(fields).into(),
+            Value::Array(items) => items.iter().filter(|item| !item.is_null()).map(given).collect(),
+            scalar => scalar.clone(),
+        }
+    }
+    fields.iter().filter(|(_, value)| !value.is_null()).map(|(field, value)| (field.clone(), given(value))).collect()
+}
+
+fn over_object(base: &mut Fields, user: &Fields) {
+    if Patch::of(user) == Patch::Replace {
+        base.clear();
+    }
+    if user.keys().any(|field| ACTIONS.contains(&field.as_str())) {
+        base.retain(|field, _| !ACTIONS.contains(&field.as_str()) || user.contains_key(field));
+    }
+    for (field, value) in user.iter().filter(|(field, _)| *field != Patch::KEY) {
+        match value {
+            Value::Object(fields) if Patch::of(fields) == Patch::Delete => {
+                base.remove(field);
             }
-            Value::Object(fields) => over_object(base.entry(key).or_insert(Value::Null), fields),
+            Value::Object(fields) => {
+                if let Some(Value::Object(known)) = base.get_mut(field) {
+                    over_object(known, fields);
+                    continue;
+                }
+                let new = fresh(fields);
+                if !new.is_empty() || !SAY_NOTHING_WHEN_EMPTY.contains(&field.as_str()) {
+                    base.insert(field.clone(), new.into());
+                }
+            }
             Value::Array(items) => {
-                let list = base.entry(key).or_insert_with(|| Value::Array(Vec::new()));
-                over_list(list, items, rule(key));
+                let known = base.get_mut(field).and_then(Value::as_array_mut).map(std::mem::take);
+                if let Some(list) = list::over(field, known, items) {
+                    base.insert(field.clone(), list.into());
+                }
             }
             scalar => {
-                base.insert(key.clone(), scalar.clone());
+                base.insert(field.clone(), scalar.clone());
             }
         }
     }
 }
 
-fn over_list(base: &mut Value, user: &[Value], rule: ListRule) {
-    let Some(list) = base.as_array_mut().filter(|_| rule != ListRule::Replace) else {
-        *base = Value::Array(user.to_vec());
-        return;
-    };
-    for item in user {
-        let same = match rule {
-            ListRule::MergeBy(key) | ListRule::ReplaceBy(key) => {
-                list.iter_mut().find(|known| item.get(key).is_some() && known.get(key) == item.get(key))
-            }
-            ListRule::Union | ListRule::Replace => list.iter_mut().find(|known| *known == item),
-        };
-        match (same, rule, item) {
-            (Some(known), ListRule::MergeBy(_), Value::Object(fields)) => over_object(known, fields),
-            (Some(known), ..) => *known = item.clone(),
-            (None, ..) => list.push(item.clone()),
+/// The user's object where there is none of ours.
+fn fresh(user: &Fields) -> Fields {
+    let mut new = Fields::new();
+    over_object(&mut new, user);
+    new
+}
+
+/// What an object asks for beyond merging.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patch {
+    Merge,
+    /// Away with ours.
+    Delete,
+    /// This one instead of ours.
+    Replace,
+}
+
+impl Patch {
+    const KEY: &'static str = "$patch";
+
+    fn of(fields: &Fields) -> Self {
+        match fields.get(Self::KEY).and_then(Value::as_str) {
+            Some("delete") => Self::Delete,
+            Some("replace") => Self::Replace,
+            _ => Self::Merge,
         }
     }
 }

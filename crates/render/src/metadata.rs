@@ -17,7 +17,7 @@ impl Marks {
     /// What a child inherits from its resource.
     pub(crate) fn inherited(resource: &ObjectMeta) -> Self {
         let mut annotations = resource.annotations.clone().unwrap_or_default();
-        annotations.remove(annotation::LAST_APPLIED);
+        annotations.retain(|key, _| !annotation::OF_TOOLS.iter().any(|prefix| key.starts_with(prefix)));
         Self { labels: resource.labels.clone().unwrap_or_default(), annotations }
     }
 

@@ -14,6 +14,14 @@ pub(crate) fn http(port: &str) -> [(&'static str, Value); 3] {
     ]
 }
 
+/// Probes of slurmctld. It is left alive while its port is open: one that waits for a name answers no request, and a new one would wait
+/// just the same. A backup in standby is never ready by its own account, so where there are several, being alive is enough.
+pub(crate) fn slurmctld(port: &str, has_backups: bool) -> [(&'static str, Value); 3] {
+    let [startup, liveness, _] = tcp(port);
+    let path = if has_backups { "/livez" } else { "/readyz" };
+    [startup, liveness, ("readinessProbe", json!({ "httpGet": { "path": path, "port": port }, "periodSeconds": 2 }))]
+}
+
 /// Probes of a daemon that only listens.
 pub(crate) fn tcp(port: &str) -> [(&'static str, Value); 3] {
     let socket = json!({ "port": port });

@@ -1,20 +1,26 @@
 //! A RestApi becomes a Service and a Deployment.
 
 mod deployment;
+mod published;
 mod service;
 
-use slipway_api::{RestApi, SlurmController, child::Child, name};
+use slipway_api::{RestApi, SlurmController, child::Child, image, name};
 
 use crate::Invalid;
+
+pub use published::Published;
+pub(crate) use published::conf_hash;
 
 /// What a RestApi refers to, resolved.
 #[derive(Clone, Debug)]
 pub struct References {
     pub controller: SlurmController,
-    /// Hash of the Secret with the auth/slurm key.
+    /// Hash of the auth/slurm key.
     pub slurm_key_hash: String,
-    /// Hash of the generated configuration.
+    /// Hash of slurm.conf.
     pub config_hash: String,
+    /// Whether slurm.conf names a slurmdbd.
+    pub has_accounting: bool,
 }
 
 /// The Service, which needs nothing but the RestApi itself. Fails where something that is named after it could not be.
@@ -26,6 +32,11 @@ pub fn service(restapi: &RestApi) -> Result<Child, Invalid> {
 /// The Deployment.
 pub fn deployment(restapi: &RestApi, references: &References) -> Result<Child, Invalid> {
     deployment::deployment(restapi, references)
+}
+
+/// The port of the Service, by which slurmrestd is reached.
+pub fn port(restapi: &RestApi) -> i32 {
+    crate::service::number(restapi.spec.service.as_ref(), image::SLURMRESTD_PORT)
 }
 
 #[cfg(test)]

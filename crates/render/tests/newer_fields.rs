@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use slipway_api::{NodeSet, RestApi, SlurmController, child::ChildKind};
+use slipway_api::{NodeSet, RestApi, SlurmController};
 use slipway_render::{controller, nodeset, restapi};
 
 /// A resource of `examples/demo.yaml` with further fields, read as the operator reads it.
@@ -31,10 +31,7 @@ fn of_a_controller_to_its_pods_its_claim_and_its_service() {
         spec["persistence"]["fromTheFuture"] = newer();
         spec["service"]["spec"] = json!({ "fromTheFuture": newer(), "ports": [{ "port": 80, "fromTheFuture": newer() }] });
     });
-    let references =
-        controller::References { slurm_key_hash: "a".into(), jwt_key_hash: "b".into(), config_files: vec![], nodesets: vec![] };
-    let children = controller::workload(&controller, &references).unwrap();
-    let statefulset = &children.iter().find(|child| child.key.kind == ChildKind::StatefulSet).unwrap().body;
+    let statefulset = controller::statefulset(&controller, &controller::References::default(), "hash").unwrap().body;
     let pod = &statefulset["spec"]["template"]["spec"];
     assert_eq!(pod["fromTheFuture"], newer());
     assert_eq!(find(&pod["containers"], "slurmctld")["fromTheFuture"], newer());
@@ -55,7 +52,7 @@ fn of_a_restapi_to_its_deployment_and_its_service() {
         spec["service"]["spec"]["fromTheFuture"] = newer();
     });
     let controller = of_kind("Controller", |_| {});
-    let references = restapi::References { controller, slurm_key_hash: "a".into(), config_hash: "b".into() };
+    let references = restapi::References { controller, slurm_key_hash: "a".into(), config_hash: "b".into(), has_accounting: false };
     let deployment = restapi::deployment(&restapi, &references).unwrap().body;
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(pod["fromTheFuture"], newer());

@@ -6,6 +6,7 @@ pub mod apply;
 mod backoff;
 pub mod client;
 pub mod clock;
+pub mod events;
 pub mod failure;
 pub mod health;
 pub mod hub;

@@ -6,6 +6,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::events::Outcome;
+
 /// Labels of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Pass {
@@ -41,6 +43,20 @@ pub struct Review {
     pub answer: &'static str,
 }
 
+/// Labels of a call to a Slurm cluster. Which cluster it was is left out: it would be an object's name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct SlurmCall {
+    pub kind: &'static str,
+    /// `ok`, `unchanged`, or the reason of the failure.
+    pub outcome: &'static str,
+}
+
+/// Labels of a kind of calls to Slurm clusters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct SlurmCallKind {
+    pub kind: &'static str,
+}
+
 /// All counters; cheap to clone, all clones count together.
 #[derive(Clone)]
 pub struct Metrics {
@@ -54,6 +70,11 @@ pub struct Metrics {
     pub admission_reviews: Family<Review, Counter>,
     pub webhook_certificate_ends: Gauge,
     pub schema_differs: Family<Watch, Gauge>,
+    pub events: Family<Outcome, Counter>,
+    pub slurm_calls: Family<SlurmCall, Counter>,
+    pub slurm_call_seconds: Family<SlurmCallKind, Histogram>,
+    pub slurm_answer_bytes: Family<SlurmCallKind, Counter>,
+    pub slurm_clusters: Gauge,
 }
 
 impl Metrics {
@@ -70,6 +91,11 @@ impl Metrics {
             admission_reviews: Family::default(),
             webhook_certificate_ends: Gauge::default(),
             schema_differs: Family::default(),
+            events: Family::default(),
+            slurm_calls: Family::default(),
+            slurm_call_seconds: Family::new_with_constructor(|| Histogram::new([0.005, 0.02, 0.1, 0.5, 2.0, 10.0])),
+            slurm_answer_bytes: Family::default(),
+            slurm_clusters: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("slipway");
         registry.register("reconcile", "Passes over a resource, by result", metrics.passes.clone());
@@ -84,6 +110,12 @@ impl Metrics {
         registry.register("webhook_certificate_not_after_seconds", ends, metrics.webhook_certificate_ends.clone());
         let differs = "1 while the served CustomResourceDefinition of a kind is older than this operator or foreign";
         registry.register("schema_differs", differs, metrics.schema_differs.clone());
+        registry.register("kube_events", "Events about resources, by what became of them", metrics.events.clone());
+        registry.register("slurm_calls", "Calls to Slurm's REST servers, by outcome", metrics.slurm_calls.clone());
+        let seconds = "How long calls to Slurm's REST servers took, with the wait for a turn";
+        registry.register("slurm_call_duration_seconds", seconds, metrics.slurm_call_seconds.clone());
+        registry.register("slurm_answer_bytes", "Bytes of answers of Slurm's REST servers", metrics.slurm_answer_bytes.clone());
+        registry.register("slurm_clusters", "Slurm clusters that are read", metrics.slurm_clusters.clone());
         (metrics, registry)
     }
 }

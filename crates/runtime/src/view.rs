@@ -11,6 +11,12 @@ use k8s_openapi::{
 };
 use kube::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
+use slipway_api::annotation;
+
+/// Annotations that are read; all others are left out.
+const ANNOTATIONS: [&str; 2] = [annotation::CONFIG_HASH, annotation::CONFIG_SINCE];
+/// How much of a container's last words is kept.
+const LONGEST_LAST_WORDS: usize = 200;
 
 /// A pod, as far as the operator reads it.
 #[derive(Resource, Clone, Debug, Default, Serialize, Deserialize)]
@@ -28,6 +34,8 @@ pub struct PodView {
 pub struct PodStatusView {
     #[serde(default)]
     pub phase: String,
+    #[serde(default, rename = "podIP")]
+    pub pod_ip: Option<String>,
     #[serde(default)]
     pub conditions: Vec<PodConditionView>,
     #[serde(default)]
@@ -48,10 +56,14 @@ pub struct PodConditionView {
 
 /// A container of a [`PodView`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ContainerView {
     pub name: String,
     #[serde(default)]
     pub state: ContainerStateView,
+    /// How its last run ended, if there was one before this.
+    #[serde(default)]
+    pub last_state: ContainerStateView,
 }
 
 /// What a container of a [`PodView`] is doing, when it is not running.
@@ -59,6 +71,8 @@ pub struct ContainerView {
 pub struct ContainerStateView {
     #[serde(default)]
     pub waiting: Option<WaitingView>,
+    #[serde(default)]
+    pub terminated: Option<TerminatedView>,
 }
 
 /// Why a container of a [`PodView`] waits.
@@ -68,6 +82,17 @@ pub struct WaitingView {
     pub reason: Option<String>,
     #[serde(default)]
     pub message: Option<String>,
+}
+
+/// How a container of a [`PodView`] ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TerminatedView {
+    #[serde(default)]
+    pub exit_code: i32,
+    /// The line of its last words that says most about why.
+    #[serde(default, rename = "message", deserialize_with = "telling_line")]
+    pub last_words: Option<String>,
 }
 
 impl PodView {
@@ -103,12 +128,38 @@ impl ContainerView {
     fn trouble(&self) -> Option<String> {
         let WaitingView { reason, message } = self.state.waiting.as_ref()?;
         let reason = reason.as_deref().filter(|reason| !matches!(*reason, "ContainerCreating" | "PodInitializing"))?;
-        let detail = message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
+        let detail = match &self.last_state.terminated {
+            // The kubelet's own message names a delay that grows, so it would change again and again.
+            Some(ended) if reason == "CrashLoopBackOff" => format!(", {}", ended.in_words()),
+            _ => message.as_deref().map(|message| format!(": {message}")).unwrap_or_default(),
+        };
         Some(format!("container {} waits: {reason}{detail}", self.name))
     }
 }
 
-/// Reads the few metadata fields that are used and leaves the heavy ones (`managedFields`, annotations) unread.
+impl TerminatedView {
+    fn in_words(&self) -> String {
+        let words = self.last_words.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
+        format!("it ended with code {}{words}", self.exit_code)
+    }
+}
+
+/// Of a container's last words, the last line that tells of an error, without the time before it and shortened.
+fn telling_line<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(input)?.unwrap_or_default();
+    let last = |word: &str| text.lines().rev().find(|line| line.contains(word));
+    let line = last("fatal").or_else(|| last("error")).or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()));
+    let line = line.map(|line| match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        Some((_, rest)) => rest.trim(),
+        None => line.trim(),
+    });
+    Ok(line.map(|line| match line.floor_char_boundary(LONGEST_LAST_WORDS) {
+        end if end < line.len() => format!("{}...", &line[..end]),
+        _ => line.to_owned(),
+    }))
+}
+
+/// Reads the few metadata fields that are used and leaves the heavy ones (`managedFields`, most annotations) behind.
 fn slim<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -118,18 +169,22 @@ fn slim<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectMeta, D::Error> {
         uid: Option<String>,
         resource_version: Option<String>,
         labels: Option<BTreeMap<String, String>>,
+        annotations: Option<BTreeMap<String, String>>,
         owner_references: Option<Vec<OwnerReference>>,
         creation_timestamp: Option<Time>,
         deletion_timestamp: Option<Time>,
     }
-    let Slim { name, namespace, uid, resource_version, labels, owner_references, creation_timestamp, deletion_timestamp } =
-        Slim::deserialize(input)?;
+    let slim = Slim::deserialize(input)?;
+    let Slim { name, namespace, uid, resource_version, labels, annotations, owner_references, creation_timestamp, deletion_timestamp } =
+        slim;
+    let annotations = annotations.map(|all| all.into_iter().filter(|(key, _)| ANNOTATIONS.contains(&key.as_str())).collect());
     Ok(ObjectMeta {
         name,
         namespace,
         uid,
         resource_version,
         labels,
+        annotations: annotations.filter(|kept: &BTreeMap<_, _>| !kept.is_empty()),
         owner_references,
         creation_timestamp,
         deletion_timestamp,

@@ -2,7 +2,7 @@ use super::{
     form::{Form, Unfit, fit_all},
     worker_budget, worker_service,
 };
-use crate::{image, volume};
+use crate::volume;
 
 /// StatefulSet of slurmctld, and its ServiceMonitor.
 pub fn controller_workload(controller: &str) -> String {
@@ -29,14 +29,24 @@ pub fn controller_pod_dns(controller: &str, index: i32, namespace: &str) -> Stri
     format!("{}.{}.{namespace}", controller_pod(controller, index), controller_headless_service(controller))
 }
 
+/// Service of the slurmctld with this index, where there are several.
+pub fn controller_pod_service(controller: &str, index: i32) -> String {
+    controller_pod(controller, index)
+}
+
+/// DNS name of that Service, without the cluster's domain.
+pub fn controller_pod_service_dns(controller: &str, index: i32, namespace: &str) -> String {
+    format!("{}.{namespace}", controller_pod_service(controller, index))
+}
+
 /// DNS name of [`controller_service`], without the cluster's domain.
 pub fn controller_dns(controller: &str, namespace: &str) -> String {
     format!("{}.{namespace}", controller_service(controller))
 }
 
-/// Where slurmd and sackd fetch their configuration.
-pub fn controller_address(controller: &str, namespace: &str) -> String {
-    format!("{}:{}", controller_dns(controller, namespace), image::SLURMCTLD_PORT)
+/// Where slurmd and sackd fetch their configuration, by the port of [`controller_service`].
+pub fn controller_address(controller: &str, namespace: &str, port: i32) -> String {
+    format!("{}:{port}", controller_dns(controller, namespace))
 }
 
 /// ConfigMap with the generated configuration.

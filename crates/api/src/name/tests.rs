@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
+use crate::image;
 
 /// Every derived name of the public API, for resources that are named by one letter. `derived.tsv` is a copy of its tables.
 fn derived() -> Vec<(&'static str, &'static str, String)> {
@@ -14,7 +15,7 @@ fn derived() -> Vec<(&'static str, &'static str, String)> {
         ("Controller", "pod DNS", controller_pod_dns("X", 0, "N")),
         ("Controller", "ConfigMap", controller_config("X")),
         ("Controller", "claim", controller_claim("X", 0)),
-        ("Controller", "address", controller_address("X", "N")),
+        ("Controller", "address", controller_address("X", "N", image::SLURMCTLD_PORT)),
         ("Controller", "cluster name", default_cluster_name("X", "N")),
         ("NodeSet", "pod", worker_pod("W", 7)),
         ("NodeSet", "padded pod", padded_worker_pod("W", 7, 3)),

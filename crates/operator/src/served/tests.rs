@@ -3,7 +3,11 @@ use serde_json::json;
 use super::*;
 
 fn guard() -> Guard {
-    Guard::new(Metrics::new().0)
+    watching(&Metrics::new().0)
+}
+
+fn watching(metrics: &Metrics) -> Guard {
+    Guard::new(MonitorWatch::new(&Health::default(), metrics).monitors(), metrics.clone())
 }
 
 fn own(plural: &str) -> Value {
@@ -67,7 +71,7 @@ fn fields_that_the_status_lacks_are_left_out_and_nothing_pauses() {
 #[test]
 fn a_difference_is_counted_until_it_is_gone() {
     let (metrics, _) = Metrics::new();
-    let guard = Guard::new(metrics.clone());
+    let guard = watching(&metrics);
     let differs = || metrics.schema_differs.get_or_create(&Watch { kind: "NodeSet".to_owned() }).get();
     let mut foreign = own("nodesets");
     properties(&mut foreign, "spec").insert("replicas".to_owned(), json!({ "type": "string" }));

@@ -122,9 +122,26 @@ impl Stage {
 
     /// Changes a part of an object of ours.
     pub async fn patch(&self, plural: &str, name: &str, patch: &Value) -> Answer {
-        let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/{plural}/{name}");
+        self.edit(&format!("/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/{plural}/{name}"), patch).await
+    }
+
+    /// Changes a part of any object.
+    pub async fn edit(&self, path: &str, patch: &Value) -> Answer {
         let request = Request::patch(path).header("content-type", "application/merge-patch+json");
         self.send(request.body(patch.to_string().into_bytes()).unwrap()).await
+    }
+
+    /// Makes any object what it should be, as `kubectl apply --server-side` does: what it had before and `object` lacks goes.
+    pub async fn put(&self, path: &str, object: &Value) -> Answer {
+        let request = Request::patch(format!("{path}?fieldManager=test&force=true")).header("content-type", "application/apply-patch+yaml");
+        self.send(request.body(object.to_string().into_bytes()).unwrap()).await
+    }
+
+    /// Deletes any object; `policy` says what becomes of what it owns.
+    pub async fn delete(&self, path: &str, policy: &str) -> Answer {
+        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy });
+        let request = Request::delete(path).header("content-type", "application/json");
+        self.send(request.body(options.to_string().into_bytes()).unwrap()).await
     }
 
     pub async fn get(&self, path: &str) -> Value {

@@ -46,6 +46,20 @@ fn a_value_that_the_server_normalises_is_applied_once() {
 }
 
 #[test]
+fn a_file_that_somebody_added_to_a_config_map_is_not_ours() {
+    let desired = json!({"kind": "ConfigMap", "data": {"slurm.conf": "a"}});
+    let mut live = desired.clone();
+    live["data"]["gres.conf"] = "theirs".into();
+    live["binaryData"] = json!({"oci.conf": "AA=="});
+    let files = [("data", "gres.conf".to_owned()), ("binaryData", "oci.conf".to_owned())];
+    assert_eq!(foreign_files(&live, &desired), files);
+    let accepted = Accepted::new(&desired, &live, None, at(0));
+    assert_eq!(drift(&desired, &seen(live.clone(), Some(accepted)), at(60)), Drift::Differs, "also one that came with our own write");
+    live["kind"] = "Secret".into();
+    assert_eq!(foreign_files(&live, &json!({"kind": "Secret", "data": {}})), []);
+}
+
+#[test]
 fn a_write_that_the_cache_has_not_seen_is_not_repeated_for_a_while() {
     let desired = json!({"spec": 1});
     let accepted = Some(Accepted::new(&desired, &json!({"spec": 1}), None, at(0)));

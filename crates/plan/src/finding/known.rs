@@ -49,7 +49,8 @@ fn walk(value: &Value, schema: &Value, root: &Value, path: &str, found: &mut Vec
                 }
                 return;
             };
-            for (field, inner) in fields {
+            // What `docs/merging.md` tells users to take things away with.
+            for (field, inner) in fields.iter().filter(|(field, _)| *field != "$patch") {
                 match known.get(field) {
                     Some(inner_schema) => walk(inner, inner_schema, root, &format!("{path}.{field}"), found),
                     None => found.push(sentence(path, field, known.keys())),

@@ -164,7 +164,7 @@ fn a_field_that_kubernetes_does_not_know_is_a_warning(#[case] kind: Kind, #[case
 fn free_keys_and_known_fields_are_no_finding() {
     let spec = json!({
         "slurmd": {
-            "image": "x", "resources": { "limits": { "nvidia.com/gpu": "8", "cpu": 4 } }, "env": [{ "name": "A", "valueFrom": { "fieldRef": { "fieldPath": "x" } } }],
+            "image": "x", "lifecycle": { "$patch": "delete" }, "resources": { "limits": { "nvidia.com/gpu": "8", "cpu": 4 } }, "env": [{ "name": "A", "valueFrom": { "fieldRef": { "fieldPath": "x" } } }],
         },
         "template": { "spec": { "nodeSelector": { "any.thing/goes": "yes" }, "volumes": [{ "name": "v", "emptyDir": { "medium": "Memory" } }] } },
         "volumeClaimTemplates": [{ "metadata": { "name": "scratch", "labels": { "a": "b" } }, "spec": { "resources": { "requests": { "storage": "1Gi" } } } }],

@@ -144,7 +144,7 @@ fn carry_out(fleet: &mut Vec<Worker>, plan: &Plan) {
         match action {
             Action::CreateWorker { ordinal, .. } => fleet.push(worker(*ordinal, Stage::Ready, Answer::No)),
             Action::DeleteWorker { uid, .. } => fleet.retain(|worker| worker.uid != *uid),
-            Action::Apply(_) => {}
+            Action::Apply(_) | Action::Remove { .. } | Action::MarkPod { .. } | Action::DeletePod { .. } | Action::Reconfigure { .. } => {}
         }
     }
     for worker in fleet.iter_mut().filter(|worker| worker.stage == Stage::Starting) {

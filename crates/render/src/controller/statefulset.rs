@@ -1,24 +1,22 @@
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use slipway_api::{
     Persistence, SecretKeyRef, SlurmController, annotation,
     child::{Child, ChildKind},
-    digest, image,
+    image,
     label::{self, Component},
     name, owner, volume,
 };
 use slipway_slurm::conf::SlurmConf;
 
-use super::{LAYOUT, References};
+use super::{LAYOUT, References, reconfigure, replicas};
 use crate::{
     Invalid, merge,
     metadata::{Marks, selector},
     probe, sidecar,
 };
 
-/// The StatefulSet that runs slurmctld. `config` is the rendered ConfigMap.
-pub(super) fn statefulset(controller: &SlurmController, references: &References, config: &Child) -> Result<Child, Invalid> {
+/// The StatefulSet that runs slurmctld.
+pub(super) fn statefulset(controller: &SlurmController, references: &References, config_hash: &str) -> Result<Child, Invalid> {
     let (namespace, name) = crate::identity(&controller.metadata);
     let spec = &controller.spec;
     let marks = Marks::inherited(&controller.metadata)
@@ -27,17 +25,22 @@ pub(super) fn statefulset(controller: &SlurmController, references: &References,
     let mut body = json!({
         "metadata": marks.of_object(&[owner::controller_of(controller)]),
         "spec": {
-            "replicas": 1,
+            "replicas": replicas(controller),
             "revisionHistoryLimit": 0,
             "serviceName": name::controller_headless_service(name),
             "selector": { "matchLabels": selector(Component::Controller.selector(name)) },
             "template": {
-                "metadata": pod_marks(marks, references, config).of_template(),
-                "spec": pod_spec(controller, references)?,
+                "metadata": pod_marks(marks, controller, references, config_hash).of_template(),
+                "spec": pod_spec(controller)?,
             },
         },
     });
     let persistence = spec.persistence.clone().unwrap_or_default();
+    if replicas(controller) > 1 && claim_name(&persistence).is_none() {
+        let problem = "is not in use, and several slurmctld share their state: name a claim with access mode ReadWriteMany there, \
+                       and leave spec.persistence.enabled true";
+        return Err(Invalid::new("spec.persistence.existingClaim", problem));
+    }
     if persistence.enabled && claim_name(&persistence).is_none() {
         body["spec"]["volumeClaimTemplates"] = json!([{ "metadata": { "name": volume::STATESAVE }, "spec": claim_spec(persistence) }]);
     }
@@ -45,27 +48,30 @@ pub(super) fn statefulset(controller: &SlurmController, references: &References,
 }
 
 /// Labels and annotations of the pod. A hash that changes makes a new pod.
-fn pod_marks(marks: Marks, references: &References, config: &Child) -> Marks {
-    let generated: BTreeMap<String, &str> =
-        config.body["data"].as_object().into_iter().flatten().filter_map(|(file, text)| Some((file.clone(), text.as_str()?))).collect();
-    let files: BTreeMap<String, &str> = references.config_files.iter().map(|files| (files.name.clone(), files.hash.as_str())).collect();
+fn pod_marks(marks: Marks, controller: &SlurmController, references: &References, config_hash: &str) -> Marks {
     let mut marks = marks
-        // There is one slurmctld, so it is the active one from the start: its Service need not wait for anyone to say so.
-        .label(label::CONTROLLER_ACTIVE, "true")
         .annotation(annotation::DEFAULT_CONTAINER, Component::Controller.daemon())
         .annotation(annotation::SLURM_KEY_HASH, &references.slurm_key_hash)
-        .annotation(annotation::JWT_KEY_HASH, &references.jwt_key_hash)
-        .annotation(annotation::SLURM_CONFIG_HASH, digest::of_map(&generated));
-    if !files.is_empty() {
-        marks = marks.annotation(annotation::CONFIG_FILES_HASH, digest::of_map(&files));
+        .annotation(annotation::JWT_KEY_HASH, &references.jwt_key_hash);
+    if replicas(controller) == 1 {
+        // One slurmctld alone is the active one from the start: its Service need not wait for anyone to say so.
+        marks = marks.label(label::CONTROLLER_ACTIVE, "true");
+    }
+    if !controller.spec.inplace_reconfigure {
+        marks = marks.annotation(annotation::SLURM_CONFIG_HASH, config_hash);
     }
     marks
 }
 
-fn pod_spec(controller: &SlurmController, references: &References) -> Result<Value, Invalid> {
+fn pod_spec(controller: &SlurmController) -> Result<Value, Invalid> {
     let name = crate::identity(&controller.metadata).1;
     let spec = &controller.spec;
     let image = crate::image(spec.slurmctld.as_ref(), "spec.slurmctld")?;
+    let mut sidecars = Vec::new();
+    if spec.inplace_reconfigure {
+        sidecars.push(reconfigure::container(spec.reconfigure.as_ref(), image, replicas(controller)));
+    }
+    sidecars.push(sidecar::container(spec.logfile.as_ref(), image, image::SLURMCTLD_LOG));
     let base = json!({
         "automountServiceAccountToken": false,
         "securityContext": {
@@ -78,9 +84,9 @@ fn pod_spec(controller: &SlurmController, references: &References) -> Result<Val
             "topologyKey": "kubernetes.io/hostname",
             "labelSelector": { "matchLabels": selector(Component::Controller.selector(name)) },
         }]}},
-        "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMCTLD_LOG)],
+        "initContainers": sidecars,
         "containers": [container(controller)?],
-        "volumes": volumes(controller, references)?,
+        "volumes": volumes(controller)?,
     });
     Ok(merge::pod_spec(base, spec.template.as_ref().and_then(|template| template.spec.as_ref())))
 }
@@ -92,6 +98,8 @@ fn container(controller: &SlurmController) -> Result<Value, Invalid> {
         "name": daemon,
         "ports": [{ "name": daemon, "containerPort": image::SLURMCTLD_PORT, "protocol": "TCP" }],
         "securityContext": { "runAsNonRoot": true, "runAsUser": image::SLURM_UID, "runAsGroup": image::SLURM_UID },
+        // The last line of a slurmctld that ended says why; so it can be told on the Controller.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             { "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true },
             { "name": volume::RUN, "mountPath": volume::RUN_PATH },
@@ -100,29 +108,29 @@ fn container(controller: &SlurmController) -> Result<Value, Invalid> {
             sidecar::mount(),
         ],
     });
-    probe::add(&mut base, probe::http(daemon));
+    probe::add(&mut base, probe::slurmctld(daemon, replicas(controller) > 1));
     Ok(merge::container(base, controller.spec.slurmctld.as_ref()))
 }
 
-fn volumes(controller: &SlurmController, references: &References) -> Result<Value, Invalid> {
+fn volumes(controller: &SlurmController) -> Result<Value, Invalid> {
     let (_, name) = crate::identity(&controller.metadata);
     let spec = &controller.spec;
     let (jwt_key, jwt_field) = spec.jwt_key();
-    let mut sources = vec![
+    // Nothing of the user's directly: slurmctld reads only files that were checked.
+    let sources = [
         json!({ "configMap": { "name": name::controller_config(name) } }),
         key_source(spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef", image::SLURM_KEY_FILE)?,
         key_source(jwt_key, jwt_field, image::JWT_KEY_FILE)?,
     ];
-    let mut files: Vec<_> = references.config_files.iter().map(|files| &files.name).collect();
-    files.sort_unstable();
-    sources.extend(files.into_iter().map(|files| json!({ "configMap": { "name": files } })));
-
     let mut volumes = vec![
         json!({ "name": volume::ETC, "projected": { "defaultMode": 0o610, "sources": sources } }),
         sidecar::volume(),
         json!({ "name": volume::RUN, "emptyDir": { "medium": "Memory" } }),
         json!({ "name": volume::AUTH_SOCKET, "emptyDir": {} }),
     ];
+    if spec.inplace_reconfigure {
+        volumes.push(reconfigure::volume());
+    }
     let persistence = spec.persistence.clone().unwrap_or_default();
     match claim_name(&persistence) {
         Some(claim) => volumes.push(json!({ "name": volume::STATESAVE, "persistentVolumeClaim": { "claimName": claim } })),

@@ -12,9 +12,10 @@ use super::{
 };
 use crate::{Invalid, controller, merge, metadata::Marks, probe, quantity, sidecar};
 
-/// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out.
+/// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out. Where slurmctld is gone, `scontrol` would wait
+/// for it until the pod's grace ends.
 fn farewell() -> String {
-    format!("scontrol update nodename=$(hostname) state=down reason='{}Pod is terminating';", slurm_node::REASON_PREFIX)
+    format!("timeout 5 scontrol update nodename=$(hostname) state=down reason='{}Pod is terminating';", slurm_node::REASON_PREFIX)
 }
 
 pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<Value, Invalid> {
@@ -77,7 +78,6 @@ fn pod_spec(nodeset: &NodeSet, references: &References, topology: Option<&str>) 
 }
 
 fn container(nodeset: &NodeSet, references: &References, topology: Option<&str>, pod: Option<&Raw>) -> Result<Value, Invalid> {
-    let (namespace, controller) = crate::identity(&references.controller.metadata);
     let daemon = Component::Worker.daemon();
     let user = nodeset.spec.slurmd.as_ref();
     let mut base = json!({
@@ -85,7 +85,7 @@ fn container(nodeset: &NodeSet, references: &References, topology: Option<&str>,
         "args": [
             "-Z",
             "--conf-server",
-            name::controller_address(controller, namespace),
+            controller::address(&references.controller)?,
             "--conf",
             quoted(&node_items(nodeset, topology)?),
         ],

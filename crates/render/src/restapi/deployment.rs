@@ -20,7 +20,7 @@ pub(super) fn deployment(restapi: &RestApi, references: &References) -> Result<C
     let marks =
         Marks::inherited(&restapi.metadata).with(template.and_then(|template| template.metadata.as_ref())).of(Component::RestApi, name);
     let object = marks.of_object(&[owner::controller_of(restapi)]);
-    // slurmrestd reads its configuration and its key once: a change of either makes new pods.
+    // slurmrestd reads slurm.conf and its key once: a change of either makes new pods, and nothing else does.
     let pod_marks = marks
         .annotation(annotation::DEFAULT_CONTAINER, Component::RestApi.daemon())
         .annotation(annotation::SLURM_KEY_HASH, &references.slurm_key_hash)
@@ -41,6 +41,8 @@ fn pod_spec(restapi: &RestApi, references: &References) -> Result<Value, Invalid
     let controller = &references.controller;
     let config = name::controller_config(crate::identity(&controller.metadata).1);
     let key = controller.spec.slurm_key_ref.as_ref();
+    let container = container(restapi, references)?;
+    let name = container["name"].clone();
     let base = json!({
         "automountServiceAccountToken": false,
         "securityContext": {
@@ -49,22 +51,22 @@ fn pod_spec(restapi: &RestApi, references: &References) -> Result<Value, Invalid
             "runAsGroup": image::NOBODY_UID,
             "fsGroup": image::NOBODY_UID,
         },
-        "containers": [container(restapi)?],
+        "containers": [container],
         "volumes": [{ "name": volume::ETC, "projected": { "defaultMode": 0o600, "sources": [
             { "configMap": { "name": config, "items": [{ "key": image::SLURM_CONF, "path": image::SLURM_CONF }] } },
             controller::key_source(key, "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
         ]}}],
     });
-    Ok(merge::pod_spec(base, restapi.spec.template.as_ref().and_then(|template| template.spec.as_ref())))
+    let mut spec = merge::pod_spec(base, restapi.spec.template.as_ref().and_then(|template| template.spec.as_ref()));
+    listen(&mut spec, &name);
+    Ok(spec)
 }
 
-fn container(restapi: &RestApi) -> Result<Value, Invalid> {
+fn container(restapi: &RestApi, references: &References) -> Result<Value, Invalid> {
     let daemon = Component::RestApi.daemon();
     crate::image(restapi.spec.slurmrestd.as_ref(), "spec.slurmrestd")?;
     let mut base = json!({
         "name": daemon,
-        // No accounting: without this slurmrestd also loads the plug-in that needs slurmdbd, and stops.
-        "args": ["-s", "openapi/slurmctld"],
         "env": [
             { "name": env::SLURM_JWT, "value": env::SLURM_JWT_VALUE },
             { "name": env::SLURMRESTD_SECURITY, "value": env::SLURMRESTD_SECURITY_VALUE },
@@ -72,11 +74,26 @@ fn container(restapi: &RestApi) -> Result<Value, Invalid> {
         "ports": [{ "name": daemon, "containerPort": image::SLURMRESTD_PORT, "protocol": "TCP" }],
         "volumeMounts": [{ "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true }],
     });
-    probe::add(&mut base, probe::tcp(daemon));
-    let mut container = merge::container(base, restapi.spec.slurmrestd.as_ref());
-    // Where to listen is slurmrestd's only positional argument, so it stands behind the user's options.
-    if let Some(args) = container["args"].as_array_mut() {
-        args.push(format!("0.0.0.0:{}", image::SLURMRESTD_PORT).into());
+    if !has_accounting(references) {
+        // Without this slurmrestd also loads the plug-in that needs slurmdbd, and stops.
+        base["args"] = json!(["-s", "openapi/slurmctld"]);
     }
-    Ok(container)
+    probe::add(&mut base, probe::tcp(daemon));
+    Ok(merge::container(base, restapi.spec.slurmrestd.as_ref()))
+}
+
+/// Whether slurmrestd finds a slurmdbd: a reference that leads to none is not enough.
+fn has_accounting(References { controller, has_accounting, .. }: &References) -> bool {
+    let is_referred = controller.spec.accounting_ref.as_ref().is_some_and(|reference| !reference.name.is_empty());
+    is_referred && *has_accounting
+}
+
+/// Where to listen is slurmrestd's only positional argument, so it stands behind all options, wherever the user wrote them.
+fn listen(spec: &mut Value, container: &Value) {
+    let containers = spec["containers"].as_array_mut().into_iter().flatten();
+    for slurmrestd in containers.filter(|found| found["name"] == *container) {
+        let options = slurmrestd["args"].as_array().cloned().unwrap_or_default();
+        let address = format!("0.0.0.0:{}", image::SLURMRESTD_PORT).into();
+        slurmrestd["args"] = options.into_iter().chain([address]).collect();
+    }
 }

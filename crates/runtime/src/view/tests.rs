@@ -23,7 +23,7 @@ fn view(status: &Value) -> PodView {
 
 #[test]
 fn a_view_agrees_with_the_full_pod_and_leaves_the_weight() {
-    let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+    let status = json!({"phase": "Running", "podIP": "10.1.2.3", "conditions": [{"type": "Ready", "status": "True"}],
         "containerStatuses": [{"name": "slurmd", "image": "i", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}}]});
     let full: Pod = serde_json::from_value(pod(&status)).unwrap();
     let slim = view(&status);
@@ -32,6 +32,8 @@ fn a_view_agrees_with_the_full_pod_and_leaves_the_weight() {
     assert_eq!(slim.metadata.resource_version, full.metadata.resource_version);
     assert_eq!(slim.metadata.labels, full.metadata.labels);
     assert_eq!(slim.metadata.owner_references, full.metadata.owner_references);
+    assert_eq!(slim.status.pod_ip.as_deref(), Some("10.1.2.3"));
+    assert_eq!(slim.status.pod_ip, full.status.clone().unwrap().pod_ip);
     assert_eq!(Some(slim.status.phase.clone()), full.status.clone().unwrap().phase);
     assert_eq!(slim.status.container_statuses[0].name, full.status.unwrap().container_statuses.unwrap()[0].name);
     assert_eq!((slim.metadata.managed_fields, slim.metadata.annotations), (None, None));
@@ -49,8 +51,44 @@ fn a_pod_without_status_is_starting() {
     Some("0/2 nodes are available"))]
 #[case::pull(json!({"phase": "Pending", "containerStatuses": [{"name": "slurmd", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}]}),
     Some("container slurmd waits: ErrImagePull: not found"))]
+#[case::crash_loop(json!({"containerStatuses": [{"name": "slurmctld", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}},
+    "lastState": {"terminated": {"exitCode": 1, "message":
+        "[2026-01-02T03:04:05.006] error: first\n[2026-01-02T03:04:05.007] fatal: No Assoc usage file to recover\n[2026-01-02T03:04:05.008] info: bye\n"}}}]}),
+    Some("container slurmctld waits: CrashLoopBackOff, it ended with code 1: fatal: No Assoc usage file to recover"))]
+#[case::crash_without_a_word(json!({"containerStatuses": [{"name": "slurmctld", "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+    "lastState": {"terminated": {"exitCode": 139}}}]}),
+    Some("container slurmctld waits: CrashLoopBackOff, it ended with code 139"))]
 #[case::just_starting(json!({"phase": "Pending", "containerStatuses": [{"name": "slurmd", "state": {"waiting": {"reason": "ContainerCreating"}}}]}), None)]
 #[case::running(json!({"phase": "Running", "containerStatuses": [{"name": "slurmd", "state": {"running": {}}}]}), None)]
 fn trouble_is_told_in_words(#[case] status: Value, #[case] expected: Option<&str>) {
     assert_eq!(view(&status).trouble().as_deref(), expected);
+}
+
+#[rstest]
+#[case::fatal_before_error("slurmctld: fatal: a\nslurmctld: error: b", Some("slurmctld: fatal: a"))]
+#[case::last_error("error: a\nerror: b\nbye", Some("error: b"))]
+#[case::last_line("hello\nbye\n\n", Some("bye"))]
+#[case::nothing("\n", None)]
+fn the_last_words_are_one_line(#[case] message: &str, #[case] expected: Option<&str>) {
+    let ended: TerminatedView = serde_json::from_value(json!({"exitCode": 1, "message": message})).unwrap();
+    assert_eq!(ended.last_words.as_deref(), expected);
+}
+
+#[test]
+fn long_last_words_are_shortened() {
+    let ended: TerminatedView = serde_json::from_value(json!({"message": "ß".repeat(500)})).unwrap();
+    let words = ended.last_words.unwrap();
+    assert!(words.len() <= LONGEST_LAST_WORDS + 3 && words.ends_with("..."), "{words}");
+}
+
+#[test]
+fn only_annotations_that_are_read_are_kept() {
+    let mut pod = pod(&json!({}));
+    pod["metadata"]["annotations"]["slipway.dev/config-hash"] = "h".into();
+    pod["metadata"]["creationTimestamp"] = "2026-01-02T03:04:05Z".into();
+    pod["metadata"]["labels"]["controller-revision-hash"] = "r".into();
+    let PodView { metadata, .. } = serde_json::from_value(pod).unwrap();
+    assert_eq!(metadata.annotations.unwrap().into_iter().collect::<Vec<_>>(), [("slipway.dev/config-hash".to_owned(), "h".to_owned())]);
+    assert_eq!(metadata.labels.unwrap()["controller-revision-hash"], "r");
+    assert!(metadata.creation_timestamp.is_some());
 }

@@ -1,0 +1,210 @@
+//! Who is in charge where there are several slurmctld: each is asked every two seconds, by a task for each such Controller.
+
+mod probe;
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    Stream, StreamExt,
+    channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
+    future::join_all,
+};
+use kube::{
+    ResourceExt,
+    runtime::reflector::{ObjectRef, Store},
+};
+use slipway_api::{
+    SlurmController, image,
+    label::{self, Component},
+    name,
+};
+use slipway_plan::charge::{Sign, Signs};
+use slipway_runtime::{clock::Clock, hub::Filled, view::PodView};
+use tokio::{
+    task::JoinHandle,
+    time::{MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::slurm::Key;
+use probe::Probe;
+
+/// How often each slurmctld is asked.
+const ROUND: Duration = Duration::from_secs(2);
+/// How often watches are compared with what is wanted even if nothing is heard: one whose task has ended is made anew then.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// Watches every Controller with several slurmctld in one scope.
+pub struct Charges {
+    controllers: Store<SlurmController>,
+    ground: Arc<Ground>,
+    watches: Mutex<BTreeMap<Key, Watch>>,
+    woken: UnboundedSender<ObjectRef<SlurmController>>,
+}
+
+/// What every watch needs.
+struct Ground {
+    pods: Store<PodView>,
+    clock: Arc<dyn Clock>,
+    probe: Probe,
+}
+
+/// One Controller's. Its task ends when this is dropped.
+struct Watch {
+    wanted: Wanted,
+    signs: Arc<Mutex<Signs>>,
+    task: JoinHandle<()>,
+}
+
+/// What a watch is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wanted {
+    uid: Option<String>,
+    pods: i32,
+}
+
+impl Charges {
+    /// Asks nobody until [`Self::follow`] runs. What comes out names Controllers whose signs have changed.
+    pub fn new(
+        controllers: Store<SlurmController>,
+        pods: Store<PodView>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Arc<Self>, UnboundedReceiver<ObjectRef<SlurmController>>), String> {
+        let port = u16::try_from(image::SLURMCTLD_PORT).map_err(|error| error.to_string())?;
+        Self::on_port(port, controllers, pods, clock)
+    }
+
+    fn on_port(
+        port: u16,
+        controllers: Store<SlurmController>,
+        pods: Store<PodView>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Arc<Self>, UnboundedReceiver<ObjectRef<SlurmController>>), String> {
+        let (woken, wakes) = unbounded();
+        let ground = Arc::new(Ground { pods, clock, probe: Probe::new(port)? });
+        Ok((Arc::new(Self { controllers, ground, watches: Mutex::default(), woken }), wakes))
+    }
+
+    /// Begins and ends watches as Controllers come, change and go, until `stop`. `caches` are those of Controllers and pods: a pod that is not
+    /// there when a watch begins counts as new.
+    pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
+        let work = async {
+            join_all(caches.into_iter().map(Filled::wait)).await;
+            let mut changes = std::pin::pin!(changes.ready_chunks(1024));
+            loop {
+                self.compare();
+                let is_over = tokio::select! {
+                    chunk = changes.next() => chunk.is_none(),
+                    () = tokio::time::sleep(LOOK_AGAIN) => false,
+                };
+                if is_over {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = work => {}
+        }
+        self.watches().clear();
+    }
+
+    /// What each slurmctld said last; nothing where there is only one, or none was asked yet. Never waits.
+    pub fn signs(&self, namespace: &str, controller: &str) -> Signs {
+        let watches = self.watches();
+        watches.get(&Key::new(namespace, controller)).map(|watch| locked(&watch.signs).clone()).unwrap_or_default()
+    }
+
+    fn compare(&self) {
+        let wanted = wanted(&self.controllers);
+        let mut watches = self.watches();
+        watches.retain(|key, watch| wanted.get(key) == Some(&watch.wanted) && !watch.task.is_finished());
+        for (key, wanted) in wanted {
+            watches.entry(key).or_insert_with_key(|key| Watch::start(key, wanted, &self.ground, &self.woken));
+        }
+    }
+
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<Key, Watch>> {
+        locked(&self.watches)
+    }
+}
+
+/// Controllers with several slurmctld.
+fn wanted(controllers: &Store<SlurmController>) -> BTreeMap<Key, Wanted> {
+    let several = controllers.state().into_iter().filter_map(|controller| {
+        let ha = controller.spec.ha.as_ref().filter(|ha| ha.enabled && !controller.spec.external)?;
+        let key = Key::new(controller.metadata.namespace.as_deref()?, controller.metadata.name.as_deref()?);
+        Some((key, Wanted { uid: controller.uid(), pods: 1 + ha.backups }))
+    });
+    several.collect()
+}
+
+impl Watch {
+    fn start(key: &Key, wanted: Wanted, ground: &Arc<Ground>, woken: &UnboundedSender<ObjectRef<SlurmController>>) -> Self {
+        let signs = Arc::new(Mutex::new(Signs::default()));
+        let (published, key, pods, ground, woken) = (signs.clone(), key.clone(), wanted.pods, ground.clone(), woken.clone());
+        let task = tokio::spawn(async move {
+            let mut rounds = interval(ROUND);
+            rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                rounds.tick().await;
+                let heard = ground.ask_all(&key, pods).await;
+                let is_news = {
+                    let mut signs = locked(&published);
+                    let next = signs.heard(&heard, ground.clock.now());
+                    std::mem::replace(&mut *signs, next.clone()) != next
+                };
+                if is_news {
+                    // Where nobody reads any more, the process is ending.
+                    let _ = woken.unbounded_send(ObjectRef::new(&key.controller).within(&key.namespace));
+                }
+            }
+        });
+        Self { wanted, signs, task }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Ground {
+    /// Asks every pod at once: pod, UID and sign of those that exist.
+    async fn ask_all(&self, key: &Key, pods: i32) -> Vec<(String, String, Sign)> {
+        let pods = (0..pods).filter_map(|index| {
+            // By name, as a look through the labels of ten thousand workers every two seconds would cost more than the question.
+            let pod = self.pods.get(&ObjectRef::new(&name::controller_pod(&key.controller, index)).within(&key.namespace))?;
+            is_slurmctld(&pod, &key.controller).then_some(pod)
+        });
+        let asked = pods.map(|pod| async move {
+            let address = pod.status.pod_ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
+            let sign = match address {
+                Some(address) if !pod.is_ended() => self.probe.ask(address).await,
+                _ => Sign::Absent,
+            };
+            (pod.name_any(), pod.uid().unwrap_or_default(), sign)
+        });
+        join_all(asked).await
+    }
+}
+
+/// Whether the pod is one of this Controller's, by its labels.
+fn is_slurmctld(pod: &PodView, controller: &str) -> bool {
+    let labels = pod.labels();
+    let is = |key: &str, value: &str| labels.get(key).is_some_and(|given| given == value);
+    is(label::NAME, Component::Controller.daemon()) && is(label::INSTANCE, controller)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

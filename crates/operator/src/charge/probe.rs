@@ -1,0 +1,60 @@
+//! One question to one slurmctld.
+
+use std::{
+    error::Error,
+    io,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use slipway_plan::charge::Sign;
+
+/// How long an answer may take. slurmctld answers within milliseconds; a process that is stopped never does.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Asks slurmctld whether it is in charge.
+pub(super) struct Probe {
+    client: reqwest::Client,
+    port: u16,
+}
+
+impl Probe {
+    pub(super) fn new(port: u16) -> Result<Self, String> {
+        let client = reqwest::Client::builder()
+            .timeout(LIMIT)
+            // A kept connection would tell of its own health.
+            .pool_max_idle_per_host(0)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .tls_certs_only([])
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Self { client, port })
+    }
+
+    pub(super) async fn ask(&self, address: IpAddr) -> Sign {
+        let url = format!("http://{}/readyz", SocketAddr::new(address, self.port));
+        match self.client.get(url).send().await {
+            Ok(answer) if answer.status().is_success() => Sign::InCharge,
+            // A standby says 500. Whatever else it says, it does not say that it is in charge.
+            Ok(_) => Sign::Standby,
+            Err(error) if nobody_listens(&error) => Sign::Absent,
+            Err(_) => Sign::Silent,
+        }
+    }
+}
+
+/// Whether the other side's kernel said that there is no such process, or the process ended over the question. A host that cannot be reached is
+/// no such proof: the process may go on behind a broken network.
+fn nobody_listens(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(inner) = cause {
+        if let Some(error) = inner.downcast_ref::<io::Error>() {
+            use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, UnexpectedEof};
+            return matches!(error.kind(), ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof);
+        }
+        cause = inner.source();
+    }
+    // Closed without a word.
+    !error.is_timeout() && !error.is_connect()
+}

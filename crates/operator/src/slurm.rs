@@ -1,0 +1,197 @@
+//! The link to Slurm clusters: for each Controller that has a RestApi one client and one task that keeps one snapshot for everybody.
+//!
+//! Nothing here makes a pass wait. A pass looks at what was last read, and what it wishes is carried out by the cluster's own task; a
+//! slurmrestd that hangs holds up that task and no other.
+
+mod address;
+mod link;
+mod question;
+mod token;
+mod wanted;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    Stream, StreamExt,
+    channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
+    future::join_all,
+};
+use jiff::Timestamp;
+use kube::runtime::reflector::{ObjectRef, Store};
+use slipway_api::{NodeSet, RestApi, SlurmController};
+use slipway_runtime::{clock::Clock, hub::Filled, metrics::Metrics};
+use slipway_slurm::{rest::Client, snapshot::Snapshot};
+use tokio_util::sync::CancellationToken;
+
+pub use address::Address;
+pub use question::{partitions_have_jobs, registered_nodes, workers_behind};
+pub use wanted::Key;
+
+use link::Link;
+use wanted::Wanted;
+
+/// How often links are compared with what is wanted even if nothing is heard: one whose task has ended is made anew then.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The caches that tell which clusters there are, and who wants to know about them.
+#[derive(Clone)]
+pub struct Sources {
+    pub controllers: Store<SlurmController>,
+    pub restapis: Store<RestApi>,
+    pub nodesets: Store<NodeSet>,
+}
+
+/// What every link needs.
+#[derive(Clone)]
+pub struct Ground {
+    pub client: kube::Client,
+    pub clock: Arc<dyn Clock>,
+    pub metrics: Metrics,
+    pub address: Address,
+}
+
+/// Who is woken when something about a cluster has changed.
+pub struct Wakes {
+    pub controllers: UnboundedReceiver<ObjectRef<SlurmController>>,
+    pub nodesets: UnboundedReceiver<ObjectRef<NodeSet>>,
+}
+
+/// Every Slurm cluster of one scope.
+pub struct Clusters {
+    sources: Sources,
+    ground: Ground,
+    links: Mutex<BTreeMap<Key, Link>>,
+    controllers: UnboundedSender<ObjectRef<SlurmController>>,
+    nodesets: UnboundedSender<ObjectRef<NodeSet>>,
+}
+
+impl Clusters {
+    /// Reads nothing until [`Self::follow`] runs.
+    pub fn new(sources: Sources, ground: Ground) -> (Arc<Self>, Wakes) {
+        let ((controllers, controllers_woken), (nodesets, nodesets_woken)) = (unbounded(), unbounded());
+        let clusters = Self { sources, ground, links: Mutex::default(), controllers, nodesets };
+        (Arc::new(clusters), Wakes { controllers: controllers_woken, nodesets: nodesets_woken })
+    }
+
+    /// Makes and ends links as Controllers and RestApis come and go, until `stop`. `changes` names whatever changed; which it was does not
+    /// matter. `caches` are those of the sources.
+    pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
+        let work = async {
+            join_all(caches.into_iter().map(Filled::wait)).await;
+            // A RestApi that now names another Controller tells nothing of the one it named before, so all are compared each time.
+            let mut changes = std::pin::pin!(changes.ready_chunks(1024));
+            loop {
+                self.compare();
+                let is_over = tokio::select! {
+                    chunk = changes.next() => chunk.is_none(),
+                    () = tokio::time::sleep(LOOK_AGAIN) => false,
+                };
+                if is_over {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = work => {}
+        }
+        self.links().clear();
+    }
+
+    /// The cluster as last seen; `None` where there is no RestApi. Never waits.
+    pub fn snapshot(&self, namespace: &str, controller: &str) -> Option<Arc<Snapshot>> {
+        self.links().get(&Key::new(namespace, controller)).map(Link::snapshot)
+    }
+
+    /// When slurmctld last read its configuration, or why that is not known. Never waits.
+    ///
+    /// Once known it stays true however old the reading is: slurmctld does not unread. Slurm tells it since 26.05 (v0.0.45).
+    pub fn configured_at(&self, namespace: &str, controller: &str) -> Result<Timestamp, String> {
+        match self.links().get(&Key::new(namespace, controller)) {
+            Some(link) => link.configured_at(),
+            None => Err(no_link(namespace, controller)),
+        }
+    }
+
+    /// Has Slurm read its configuration again soon, once for all who ask meanwhile. False where there is no link.
+    ///
+    /// What comes of it shows in the snapshot and in [`Self::configured_at`]. Only for a configuration that was checked: slurmctld says that all is
+    /// well and then ends itself over a bad one.
+    pub fn reconfigure(&self, namespace: &str, controller: &str, why: &str) -> bool {
+        self.links().get(&Key::new(namespace, controller)).is_some_and(|link| {
+            link.reconfigure(why);
+            true
+        })
+    }
+
+    /// Has nodes and queue read soon unless they just were, before a decision that must not miss a job that came a moment ago. Whoever looks at
+    /// the cluster is woken when that is done.
+    pub fn read_soon(&self, namespace: &str, controller: &str) {
+        if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
+            link.read_soon();
+        }
+    }
+
+    /// The cluster's client, for writes. Its calls are bounded, but they are waits.
+    pub fn client(&self, namespace: &str, controller: &str) -> Option<Arc<Client>> {
+        self.links().get(&Key::new(namespace, controller)).map(Link::client)
+    }
+
+    /// Compares the links with what is wanted. One that is to be another begins anew and knows nothing at first.
+    fn compare(&self) {
+        let wanted = wanted::wanted(&self.sources, &self.ground.address);
+        let mut links = self.links();
+        let ended: Vec<Key> = links
+            .iter()
+            .filter(|(key, link)| wanted.get(*key) != Some(link.wanted()) || link.has_ended())
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in ended {
+            links.remove(&key);
+            tracing::info!(controller = %key, "the link to Slurm ends");
+            self.waker(&key)();
+        }
+        for (key, wanted) in wanted {
+            if links.contains_key(&key) {
+                continue;
+            }
+            let server = wanted.server.clone();
+            match Link::start(&key, wanted, &self.ground, self.waker(&key)) {
+                Ok(link) => {
+                    tracing::info!(controller = %key, %server, "the link to Slurm begins");
+                    links.insert(key, link);
+                }
+                Err(why) => tracing::error!(controller = %key, %server, %why, "there is no link to Slurm"),
+            }
+        }
+    }
+
+    /// Wakes the Controller and its NodeSets.
+    fn waker(&self, key: &Key) -> impl Fn() + Send + Sync + 'static {
+        let (key, store) = (key.clone(), self.sources.nodesets.clone());
+        let (controllers, nodesets) = (self.controllers.clone(), self.nodesets.clone());
+        move || {
+            // Where nobody reads any more, the process is ending.
+            let _ = controllers.unbounded_send(ObjectRef::new(&key.controller).within(&key.namespace));
+            let of_it = store.state_filter(|nodeset| {
+                nodeset.metadata.namespace.as_ref() == Some(&key.namespace) && nodeset.spec.controller_ref.name == key.controller
+            });
+            for nodeset in of_it {
+                let _ = nodesets.unbounded_send(ObjectRef::from_obj(nodeset.as_ref()));
+            }
+        }
+    }
+
+    fn links(&self) -> MutexGuard<'_, BTreeMap<Key, Link>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why nothing is known where there is no link.
+fn no_link(namespace: &str, controller: &str) -> String {
+    format!("no RestApi in namespace `{namespace}` names Controller `{controller}`: create one, so that the operator can ask Slurm")
+}

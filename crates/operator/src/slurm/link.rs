@@ -1,0 +1,232 @@
+//! The link to one cluster: a client, a snapshot, and the task that keeps both.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use slipway_runtime::metrics::{Metrics, SlurmCall, SlurmCallKind};
+use slipway_slurm::{
+    rest::{
+        Client, Limits, RestError,
+        call::{Call, Observer},
+        transport::Http,
+    },
+    snapshot::{Handle, Keeper, Pace, Snapshot},
+};
+use tokio::{sync::Notify, task::JoinHandle, time::Instant};
+
+use super::{
+    Ground, Key, Wanted,
+    question::FRESH,
+    token::{KeyPlace, Tokens},
+};
+
+/// How often slurmctld is asked when it read its configuration, beside each time that its nodes change.
+const CONFIGURATION: Duration = Duration::from_secs(30);
+/// How often it is looked whether the queue was read, and for how long. What comes later wakes by itself, or is asked for again.
+const LOOK_FOR_QUEUE: Duration = Duration::from_millis(50);
+const WAIT_FOR_QUEUE: Duration = Duration::from_secs(10);
+
+/// One cluster. Its task ends when this is dropped.
+pub(super) struct Link {
+    wanted: Wanted,
+    line: Arc<Line>,
+    task: JoinHandle<()>,
+    metrics: Metrics,
+}
+
+/// What passes look at, and what they leave wishes with.
+struct Line {
+    key: Key,
+    client: Arc<Client>,
+    handle: Handle,
+    /// When slurmctld last read its configuration, or why that is not known.
+    configured_at: Mutex<Result<Timestamp, String>>,
+    configuration_soon: Notify,
+    /// Why the configuration is to be read again, if somebody wishes it.
+    wish: Mutex<Option<String>>,
+    wished: Notify,
+    /// Somebody decides by the queue.
+    queue_wanted: Notify,
+}
+
+impl Link {
+    /// Begins to read. `wake` is called whenever something has changed.
+    pub(super) fn start(key: &Key, wanted: Wanted, ground: &Ground, wake: impl Fn() + Send + Sync + 'static) -> Result<Self, String> {
+        let Wanted { server, jwt_key, jwt_field, .. } = &wanted;
+        let namespace = key.namespace.clone();
+        let place = KeyPlace { client: ground.client.clone(), namespace, reference: jwt_key.clone(), field: jwt_field };
+        let tokens = Arc::new(Tokens::new(place, ground.clock.clone()));
+        let transport = Arc::new(Http::new(server, None)?);
+        let observer = Arc::new(Counted(ground.metrics.clone()));
+        let client = Arc::new(Client::new(transport, tokens.clone(), observer, Limits::default()));
+        let (keeper, handle) = Keeper::new(client.clone(), Pace::default());
+        let line = Arc::new(Line {
+            key: key.clone(),
+            client,
+            handle,
+            configured_at: Mutex::new(Err("Slurm was not asked yet".to_owned())),
+            configuration_soon: Notify::new(),
+            wish: Mutex::default(),
+            wished: Notify::new(),
+            queue_wanted: Notify::new(),
+        });
+        let work = line.clone();
+        // One task for all of it: none of the parts ends by itself, and where one panics the whole begins anew.
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                () = keeper.run() => {}
+                () = tokens.keep_fresh(|| work.read_soon()) => {}
+                () = work.tell_changes(&wake) => {}
+                () = work.read_configuration(&wake) => {}
+                () = work.carry_out_wishes() => {}
+                () = work.read_queue(&wake) => {}
+            }
+        });
+        ground.metrics.slurm_clusters.inc();
+        Ok(Self { wanted, line, task, metrics: ground.metrics.clone() })
+    }
+
+    pub(super) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// Whether its task is gone although nobody asked it to go.
+    pub(super) fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.line.handle.latest()
+    }
+
+    pub(super) fn configured_at(&self) -> Result<Timestamp, String> {
+        locked(&self.line.configured_at).clone()
+    }
+
+    pub(super) fn client(&self) -> Arc<Client> {
+        self.line.client.clone()
+    }
+
+    pub(super) fn read_soon(&self) {
+        if self.line.queue_age().is_none_or(|age| age > FRESH) {
+            self.line.queue_wanted.notify_one();
+        }
+    }
+
+    pub(super) fn reconfigure(&self, why: &str) {
+        *locked(&self.line.wish) = Some(why.to_owned());
+        self.line.wished.notify_one();
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.metrics.slurm_clusters.dec();
+    }
+}
+
+impl Line {
+    fn read_soon(&self) {
+        self.handle.read_soon();
+        self.configuration_soon.notify_one();
+    }
+
+    fn queue_age(&self) -> Option<Duration> {
+        self.handle.latest().queue_age(Instant::now())
+    }
+
+    /// Has the queue read and wakes whoever waits for that, also if it is as it was before.
+    async fn read_queue(&self, wake: &(dyn Fn() + Send + Sync)) {
+        loop {
+            self.queue_wanted.notified().await;
+            let asked_at = Instant::now();
+            self.handle.read_queue_soon();
+            let read = async {
+                while self.queue_age().is_none_or(|age| age > asked_at.elapsed()) {
+                    tokio::time::sleep(LOOK_FOR_QUEUE).await;
+                }
+            };
+            if tokio::time::timeout(WAIT_FOR_QUEUE, read).await.is_ok() {
+                wake();
+            }
+        }
+    }
+
+    /// Wakes whoever looks at this cluster, as often as it changes.
+    async fn tell_changes(&self, wake: &(dyn Fn() + Send + Sync)) {
+        let mut handle = self.handle.clone();
+        let mut seen = handle.latest();
+        while let Ok(snapshot) = handle.changed().await {
+            if !std::ptr::eq(seen.nodes(), snapshot.nodes()) {
+                // Who reads a configuration tells its nodes to, so they change with it.
+                self.configuration_soon.notify_one();
+            }
+            seen = snapshot;
+            wake();
+        }
+    }
+
+    /// Finds out when slurmctld last read its configuration.
+    async fn read_configuration(&self, wake: &(dyn Fn() + Send + Sync)) {
+        loop {
+            tokio::select! {
+                () = self.configuration_soon.notified() => {}
+                () = tokio::time::sleep(CONFIGURATION) => {}
+            }
+            let read = match self.client.conf().await {
+                Ok(conf) => conf.booted_at.moment().ok_or_else(|| "Slurm does not tell when slurmctld read its configuration".to_owned()),
+                // Older ones tell since when they count, but they begin anew at midnight too, so that it proves nothing.
+                Err(RestError::Unsupported { version, .. }) => {
+                    Err(format!("Slurm tells when slurmctld read its configuration only since 26.05, and this one speaks {version}"))
+                }
+                Err(error) => {
+                    let mut known = locked(&self.configured_at);
+                    if known.is_err() {
+                        *known = Err(error.to_string());
+                    }
+                    continue;
+                }
+            };
+            let is_news = std::mem::replace(&mut *locked(&self.configured_at), read.clone()) != read;
+            if is_news {
+                wake();
+            }
+        }
+    }
+
+    /// Makes slurmctld read its configuration when somebody wishes it. What fails is not repeated: whoever wished it sees that nothing came of it.
+    async fn carry_out_wishes(&self) {
+        loop {
+            self.wished.notified().await;
+            let Some(why) = locked(&self.wish).take() else { continue };
+            match self.client.reconfigure().await {
+                Ok(()) => tracing::info!(controller = %self.key, %why, "Slurm was told to read its configuration again"),
+                Err(error) => {
+                    tracing::warn!(controller = %self.key, %why, %error, "Slurm could not be told to read its configuration again");
+                }
+            }
+            self.read_soon();
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Every call shows in the metrics.
+struct Counted(Metrics);
+
+impl Observer for Counted {
+    fn ended(&self, call: &Call) {
+        let (kind, outcome) = (call.kind.as_str(), call.outcome);
+        let of_kind = SlurmCallKind { kind };
+        self.0.slurm_calls.get_or_create(&SlurmCall { kind, outcome }).inc();
+        self.0.slurm_call_seconds.get_or_create(&of_kind).observe(call.took.as_secs_f64());
+        self.0.slurm_answer_bytes.get_or_create(&of_kind).inc_by(call.bytes);
+    }
+}

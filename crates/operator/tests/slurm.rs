@@ -1,0 +1,267 @@
+//! The registry of Slurm clusters on a real API server, with stand-ins for slurmrestd.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod stage;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::select;
+use kube::api::{Api, DeleteParams};
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::watcher;
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
+use slipway_api::{NodeSet, RestApi, SlurmController};
+use slipway_operator::slurm::{Clusters, Ground, Sources, Wakes, partitions_have_jobs};
+use slipway_plan::gate::Answer as Verdict;
+use slipway_runtime::clock::{Clock, SystemClock};
+use slipway_runtime::health::Health;
+use slipway_runtime::hub::Hub;
+use slipway_runtime::metrics::{Metrics, SlurmCall};
+use slipway_sim::{Fault, FaultKind, Release, Served, Sim};
+use slipway_slurm::rest::clock::Clock as SlurmClock;
+use slipway_slurm::snapshot::Answer;
+use stage::{NAMESPACE, Stage, controller, eventually};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+const OLD_KEY: &str = "the first key of this cluster, 32 b";
+const NEW_KEY: &str = "the second key, another 32 bytes..";
+
+/// The registry over the caches of a real API server.
+struct Registry {
+    clusters: Arc<Clusters>,
+    wakes: Wakes,
+    metrics: Metrics,
+    stop: CancellationToken,
+}
+
+impl Registry {
+    fn start(stage: &Stage) -> Self {
+        let (metrics, _) = Metrics::new();
+        let health = Health::default();
+        let mut controllers: Hub<SlurmController> = Hub::new((), health.gate("controllers"), metrics.clone());
+        let mut restapis: Hub<RestApi> = Hub::new((), health.gate("restapis"), metrics.clone());
+        let nodesets: Hub<NodeSet> = Hub::new((), health.gate("nodesets"), metrics.clone());
+        let caches = vec![controllers.filled(), restapis.filled(), nodesets.filled()];
+        let changes = select(controllers.route(itself), restapis.route(its_controller));
+        let sources = Sources { controllers: controllers.store(), restapis: restapis.store(), nodesets: nodesets.store() };
+        let address = "http://127.0.0.1:{port}".parse().unwrap();
+        let ground = Ground { client: stage.client.clone(), clock: Arc::new(SystemClock), metrics: metrics.clone(), address };
+        let (clusters, wakes) = Clusters::new(sources, ground);
+        let stop = CancellationToken::new();
+        tokio::spawn(clusters.clone().follow(changes, caches, stop.clone()));
+        tokio::spawn(controllers.run(watcher(Api::all(stage.client.clone()), watcher::Config::default())));
+        tokio::spawn(restapis.run(watcher(Api::all(stage.client.clone()), watcher::Config::default())));
+        tokio::spawn(nodesets.run(watcher(Api::all(stage.client.clone()), watcher::Config::default())));
+        Self { clusters, wakes, metrics, stop }
+    }
+
+    fn is_registered(&self, controller: &str, node: &str) -> Option<Answer> {
+        self.clusters.snapshot(NAMESPACE, controller).map(|snapshot| snapshot.is_registered(node, Instant::now()))
+    }
+
+    /// Waits until the cluster is known to have the node.
+    async fn sees(&self, controller: &str, node: &str) {
+        eventually(&format!("node `{node}` of `{controller}`"), async || match self.is_registered(controller, node) {
+            Some(Answer::Yes) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    }
+
+    fn calls(&self, kind: &'static str, outcome: &'static str) -> u64 {
+        self.metrics.slurm_calls.get_or_create(&SlurmCall { kind, outcome }).get()
+    }
+
+    fn refusals(&self) -> u64 {
+        ["list_nodes", "list_jobs", "list_reservations", "get_conf"].map(|kind| self.calls(kind, "TokenRefused")).iter().sum()
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn itself<K: Resource<DynamicType = ()>>(object: &K) -> Vec<ObjectRef<K>> {
+    vec![ObjectRef::from_obj(object)]
+}
+
+fn its_controller(restapi: &RestApi) -> Vec<ObjectRef<SlurmController>> {
+    vec![ObjectRef::new(&restapi.spec.controller_ref.name).within(&restapi.namespace().unwrap_or_default())]
+}
+
+fn sim(workers: u32, key: &str) -> Sim {
+    Sim::new(Release::R2605, workers, key.as_bytes(), SlurmClock::new(|| SystemClock.now()))
+}
+
+async fn serve(sim: &Sim, port: u16) -> Served {
+    Served::start(sim.clone(), SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.unwrap()
+}
+
+fn restapi(name: &str, controller: &str, port: u16) -> Value {
+    json!({
+        "apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": { "name": name },
+        "spec": { "controllerRef": { "name": controller }, "service": { "port": port } },
+    })
+}
+
+async fn create(stage: &Stage, plural: &str, object: &Value) {
+    let answer = stage.create(plural, object).await;
+    assert_eq!(answer.code, 201, "{}", answer.body);
+}
+
+fn set_key(stage: &Stage, key: &str) {
+    let patch = json!({ "stringData": { "key": key } }).to_string();
+    stage.kubectl(&["patch", "secret", "keys", "--namespace", NAMESPACE, "--patch", &patch]);
+}
+
+async fn stage_with_keys(name: &str) -> Stage {
+    let stage = Stage::new(name).await;
+    let literal = format!("--from-literal=key={OLD_KEY}");
+    stage.kubectl(&["create", "secret", "generic", "keys", "--namespace", NAMESPACE, &literal]);
+    stage
+}
+
+#[tokio::test]
+async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
+    let stage = stage_with_keys("slurm-link").await;
+    let mut registry = Registry::start(&stage);
+    let first = sim(3, OLD_KEY);
+    let served = serve(&first, 0).await;
+    let port = served.address.port();
+
+    create(&stage, "controllers", &controller("x", &json!({}))).await;
+    create(
+        &stage,
+        "nodesets",
+        &json!({
+            "apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": { "name": "worker" },
+            "spec": { "controllerRef": { "name": "x" }, "slurmd": { "image": "i" } },
+        }),
+    )
+    .await;
+    create(&stage, "restapis", &restapi("r", "x", port)).await;
+    registry.sees("x", "worker-2").await;
+    let woken = futures::StreamExt::next(&mut registry.wakes.controllers).await.unwrap();
+    assert_eq!((woken.namespace.as_deref(), woken.name.as_str()), (Some(NAMESPACE), "x"));
+    let woken = futures::StreamExt::next(&mut registry.wakes.nodesets).await.unwrap();
+    assert_eq!((woken.namespace.as_deref(), woken.name.as_str()), (Some(NAMESPACE), "worker"));
+
+    // A held job moves no node, so that the queue is read only from time to time, or when somebody asks.
+    let held = json!({"script": "#!/bin/sh\nsleep 9\n", "partition": "worker", "hold": true});
+    first.world(|world| world.submit(&held)).unwrap();
+    let submitted_at = Instant::now();
+    eventually("the held job", async || {
+        registry.clusters.read_soon(NAMESPACE, "x");
+        let snapshot = registry.clusters.snapshot(NAMESPACE, "x");
+        match partitions_have_jobs(snapshot.as_deref(), &["worker".to_owned()], Instant::now()) {
+            Verdict::Yes => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    assert!(submitted_at.elapsed() < Duration::from_secs(10), "{:?}", submitted_at.elapsed());
+
+    // When slurmctld read its configuration is known, and moves when it reads it again.
+    let before = eventually("the moment of the configuration", async || registry.clusters.configured_at(NAMESPACE, "x")).await;
+    first.turn(Duration::from_secs(100));
+    assert!(registry.clusters.reconfigure(NAMESPACE, "x", "a test"));
+    eventually("a later moment of the configuration", async || match registry.clusters.configured_at(NAMESPACE, "x") {
+        Ok(after) if after > before => Ok(()),
+        other => Err(format!("{other:?}, before it was {before}")),
+    })
+    .await;
+    assert_eq!(first.requests("GET reconfigure"), 1);
+    assert_eq!(registry.refusals(), 0);
+
+    // Another key: first the Secret, then slurmctld, as when its pod is replaced.
+    set_key(&stage, NEW_KEY);
+    let second = sim(5, NEW_KEY);
+    // Whatever is on its way to the old one breaks off, and nobody listens until the new one does.
+    first.fail(Fault::new(FaultKind::Refuse));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let new =
+        eventually("the port to be free", async || Served::start(second.clone(), address).await.map_err(|error| error.to_string())).await;
+    registry.sees("x", "worker-4").await;
+    // The reading of nodes was refused, and perhaps the one beside it.
+    assert!((1..=2).contains(&registry.refusals()), "{} refusals", registry.refusals());
+
+    let api: Api<RestApi> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    api.delete("r", &DeleteParams::default()).await.unwrap();
+    eventually("the link to end", async || match registry.is_registered("x", "worker-4") {
+        None => Ok(()),
+        Some(answer) => Err(format!("{answer:?}")),
+    })
+    .await;
+    assert_eq!(registry.metrics.slurm_clusters.get(), 0);
+    assert!(registry.clusters.configured_at(NAMESPACE, "x").unwrap_err().contains("no RestApi"));
+    assert!(!registry.clusters.reconfigure(NAMESPACE, "x", "a test"));
+    // Nodes are read each two and a half seconds where anybody reads at all.
+    let asked = second.requests("");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(second.requests(""), asked, "nobody asks any more");
+    drop((served, new, registry));
+    stage.end();
+}
+
+#[tokio::test]
+async fn a_stalled_cluster_slows_no_other_and_what_is_missing_is_named() {
+    let stage = stage_with_keys("slurm-stall").await;
+    let registry = Registry::start(&stage);
+    let (quick, slow) = (sim(2, OLD_KEY), sim(2, OLD_KEY));
+    let (quick_served, slow_served) = (serve(&quick, 0).await, serve(&slow, 0).await);
+    for (name, served) in [("quick", &quick_served), ("slow", &slow_served)] {
+        create(&stage, "controllers", &controller(name, &json!({}))).await;
+        create(&stage, "restapis", &restapi(name, name, served.address.port())).await;
+    }
+    registry.sees("quick", "worker-1").await;
+    registry.sees("slow", "worker-1").await;
+    assert_eq!(registry.metrics.slurm_clusters.get(), 2);
+    slow.fail(Fault::new(FaultKind::Stall));
+    slow.world(|world| world.register("worker-9", 2, &[]));
+
+    // For as long as it takes until the stalled one knows nothing any more, the other one is always fresh.
+    let began = Instant::now();
+    let mut index = 10;
+    let mut oldest = Duration::ZERO;
+    loop {
+        let snapshot = registry.clusters.snapshot(NAMESPACE, "quick").unwrap();
+        oldest = oldest.max(snapshot.age(Instant::now()).unwrap());
+        if index <= 12 {
+            let name = format!("worker-{index}");
+            quick.world(|world| world.register(&name, 2, &[]));
+            let at = Instant::now();
+            registry.sees("quick", &name).await;
+            assert!(at.elapsed() < Duration::from_secs(5), "{:?}", at.elapsed());
+            index += 1;
+        }
+        if matches!(registry.is_registered("slow", "worker-1"), Some(Answer::Unknown(_))) {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_mins(1), "the stalled cluster is still believed");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(oldest < Duration::from_secs(5), "{oldest:?}");
+    slow.heal();
+    registry.sees("slow", "worker-9").await;
+
+    // A Controller whose key is missing is named with what to do; once it is there, Slurm is read.
+    let mut keyless = controller("keyless", &json!({}));
+    keyless["spec"]["jwtKeyRef"] = json!({ "name": "later", "key": "k" });
+    create(&stage, "controllers", &keyless).await;
+    create(&stage, "restapis", &restapi("keyless", "keyless", quick_served.address.port())).await;
+    eventually("the missing Secret to be named", async || {
+        let trouble = registry.clusters.snapshot(NAMESPACE, "keyless").map(|snapshot| snapshot.trouble().to_owned()).unwrap_or_default();
+        if trouble.contains("Secret `slurm/later` does not exist") { Ok(()) } else { Err(trouble) }
+    })
+    .await;
+    stage.kubectl(&["create", "secret", "generic", "later", "--namespace", NAMESPACE, &format!("--from-literal=k={OLD_KEY}")]);
+    registry.sees("keyless", "worker-1").await;
+    drop(registry);
+    stage.end();
+}

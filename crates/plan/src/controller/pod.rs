@@ -1,0 +1,46 @@
+//! Pods of slurmctld. The StatefulSet makes them; here is what it does not do for them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Rollout;
+use crate::{
+    Action, PodId,
+    gate::{Answer, Deed, Room, Verdict, gate},
+};
+
+/// Younger pods may simply not have had their turn yet.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A pod that runs slurmctld.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerPod {
+    pub id: PodId,
+    pub is_ready: bool,
+    pub is_going: bool,
+    pub age: Duration,
+    /// The revision of the StatefulSet that it was made from.
+    pub revision: String,
+    /// The published configuration that it was last told of, and when.
+    pub told: Option<(String, Timestamp)>,
+    /// Whether it has the label by which the Service finds it.
+    pub is_active: bool,
+}
+
+/// Deletes a pod of an older revision that never gets ready: its StatefulSet would wait for it for ever instead of making the new one. No job
+/// depends on a slurmctld that is not up.
+pub(super) fn replace_stuck(rollout: &Rollout<'_>) -> Option<Action> {
+    let live = rollout.statefulset?;
+    let newest = live["status"]["updateRevision"].as_str()?;
+    let number = |path: &str| live.pointer(path).and_then(Value::as_i64);
+    if number("/status/observedGeneration") < number("/metadata/generation") {
+        return None;
+    }
+    let stuck = rollout.pods.iter().find(|pod| !pod.is_ready && !pod.is_going && pod.age >= GRACE && pod.revision != newest)?;
+    let deed = Deed { what: format!("delete pod `{}`", stuck.id.name), is_ours: true, ends_jobs: Answer::No, costs_a_worker: false };
+    let why = "it is of an older revision and never got ready".to_owned();
+    let is_allowed = gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed;
+    is_allowed.then(|| Action::DeletePod { pod: stuck.id.clone(), grace: None, why })
+}

@@ -1,0 +1,106 @@
+//! Whether a configuration is published now.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use slipway_api::{child::Child, condition::Reason};
+
+use crate::{
+    Wait,
+    gate::{Answer, Deed, Room, Verdict, gate},
+};
+
+/// slurm.conf names the NodeSets. Those of the same manifest arrive a moment after their Controller: waiting for them once is cheaper than
+/// a restart.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// So long a changed configuration must stay the same before it is published: several edits in a row take effect once.
+const QUIET: Duration = Duration::from_secs(1);
+/// So late it is published even if it goes on changing.
+const LATEST: Duration = Duration::from_secs(5);
+/// How soon to look again at what is being replaced.
+const SOON: Duration = Duration::from_secs(2);
+
+/// A configuration that the spec asks for.
+pub struct Candidate {
+    /// The ConfigMap.
+    pub child: Child,
+    pub hash: String,
+    /// Mistakes that would end daemons or jobs, as sentences with file and line.
+    pub refusals: Vec<String>,
+    /// For how long it has been wanted as it is.
+    pub stable_for: Duration,
+    /// For how long something else than what is published has been wanted.
+    pub differs_for: Duration,
+    /// Partitions of the published configuration that it lacks.
+    pub dropped_partitions: Vec<String>,
+    /// Whether jobs name them.
+    pub dropped_partitions_have_jobs: Answer,
+}
+
+pub(super) enum Step {
+    /// Publish it, or find that it is; its hash.
+    Publish(Box<Child>, String),
+    /// Leave what is published as it is; look again after a while if nothing is heard.
+    Hold(Wait, Option<Duration>),
+}
+
+/// What to do with what is wanted. `is_replacing` says that slurmctld is just being replaced.
+pub(super) fn step(
+    candidate: Result<Candidate, Wait>,
+    published: Option<&str>,
+    is_replacing: bool,
+    created: Option<Timestamp>,
+    now: Timestamp,
+) -> Step {
+    let candidate = match candidate {
+        Ok(candidate) => candidate,
+        Err(wait) => return Step::Hold(wait, None),
+    };
+    let Candidate { child, hash, refusals, stable_for, differs_for, dropped_partitions, dropped_partitions_have_jobs } = candidate;
+    if published == Some(hash.as_str()) {
+        return Step::Publish(Box::new(child), hash);
+    }
+    if let Some(first) = refusals.first() {
+        let more = if refusals.len() > 1 { format!("; and {} more", refusals.len() - 1) } else { String::new() };
+        let last = if published.is_some() { "; the last good configuration stays" } else { "" };
+        let why = format!("the configuration is not published: {first}{more}{last}");
+        return Step::Hold(Wait::new(Reason::ConfigurationRefused, why), None);
+    }
+    let Some(_) = published else {
+        return match patience_left(created, now) {
+            Some(left) => {
+                let wait = Wait::new(Reason::Progressing, "just created: NodeSets of the same manifest may follow");
+                Step::Hold(wait, Some(left))
+            }
+            None => Step::Publish(Box::new(child), hash),
+        };
+    };
+    if let Verdict::Wait(why) | Verdict::Refused(why) = leave_to_drop(&dropped_partitions, dropped_partitions_have_jobs) {
+        return Step::Hold(Wait::new(Reason::WaitingForSlurm, why), Some(LATEST));
+    }
+    if stable_for < QUIET && differs_for < LATEST {
+        let wait = Wait::new(Reason::ConfigurationPending, "the configuration has just changed: it is published in a moment");
+        return Step::Hold(wait, Some(QUIET.saturating_sub(stable_for).min(LATEST.saturating_sub(differs_for))));
+    }
+    if is_replacing {
+        let wait = Wait::new(Reason::ConfigurationPending, "slurmctld is being replaced: the next configuration follows when it is up");
+        return Step::Hold(wait, Some(SOON));
+    }
+    Step::Publish(Box::new(child), hash)
+}
+
+/// Slurm ends the jobs of a partition that vanishes from its configuration.
+fn leave_to_drop(partitions: &[String], ends_jobs: Answer) -> Verdict {
+    if partitions.is_empty() {
+        return Verdict::Allowed;
+    }
+    let what = format!("drop partition {} from slurm.conf", partitions.join(", "));
+    gate(&Deed { what, is_ours: true, ends_jobs, costs_a_worker: false }, Room { available: 0, floor: 0 })
+}
+
+/// How much longer a newborn waits; nothing once it is old enough.
+fn patience_left(created: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+    // A creation in the future means that clocks differ: then age says nothing.
+    let age = Duration::try_from(now.duration_since(created?)).ok()?;
+    PATIENCE.checked_sub(age).filter(|left| !left.is_zero())
+}

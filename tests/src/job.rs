@@ -1,0 +1,105 @@
+//! Jobs on a Slurm cluster.
+
+use slipway_bed::failure::Failure;
+
+use crate::eventually::eventually;
+use crate::slurm::{PATIENCE, Slurm};
+
+/// What a job left behind.
+#[derive(Debug)]
+pub struct JobResult {
+    pub id: u64,
+    pub state: String,
+    pub output: String,
+}
+
+/// What `scontrol show job` says.
+#[derive(Debug)]
+pub struct Shown {
+    pub state: String,
+    reason: String,
+    /// The node that runs the script.
+    host: String,
+}
+
+impl Slurm {
+    /// Submits a batch script on `nodes` nodes, waits for its end and fetches what it printed.
+    pub async fn run_job(&self, nodes: u8, script: &str) -> Result<JobResult, Failure> {
+        let id = self.submit(nodes, &[], script)?;
+        self.until_ended(id).await
+    }
+
+    /// Submits a job that takes whole nodes, and on each says `start`, waits for its release, and says `end`. Its output is appended to:
+    /// a second start would be seen.
+    pub fn submit_patient(&self, nodes: u8) -> Result<u64, Failure> {
+        let script = r#"srun --label sh -c "echo start; until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.1; done; echo end""#;
+        self.submit(nodes, &["--exclusive", "--open-mode=append"], script)
+    }
+
+    /// What a patient job on `nodes` nodes prints when it ran once.
+    pub fn patient_output(nodes: u8) -> Vec<String> {
+        (0..nodes).flat_map(|task| [format!("{task}: end"), format!("{task}: start")]).collect()
+    }
+
+    /// Lets a patient job end.
+    pub fn release(&self, job: u64) -> Result<(), Failure> {
+        let selector = "--selector=app.kubernetes.io/name=slurmd";
+        let pods = self.kubectl(&["get", "pods", selector, "--output=jsonpath={.items[*].metadata.name}"])?;
+        for pod in pods.split_whitespace() {
+            self.on_worker(pod, &["touch", &format!("/tmp/release-{job}")])?;
+        }
+        Ok(())
+    }
+
+    fn submit(&self, nodes: u8, options: &[&str], script: &str) -> Result<u64, Failure> {
+        let (count, wrap) = (format!("--nodes={nodes}"), format!("--wrap={script}"));
+        let mut command = vec!["sbatch", "--parsable", "--chdir=/tmp", "--output=/tmp/job-%j.out", "--time=30", &count];
+        command.extend(options);
+        command.push(&wrap);
+        let said = self.on_controller(&command)?;
+        said.trim().parse().map_err(|_| Failure::new(format!("sbatch gave no number of a job but said `{}`", said.trim())))
+    }
+
+    /// What Slurm says about a job.
+    pub fn show_job(&self, id: u64) -> Result<Shown, Failure> {
+        let shown = self.on_controller(&["scontrol", "--oneliner", "show", "job", &id.to_string()])?;
+        let field = |name: &str| shown.split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned();
+        Ok(Shown { state: field("JobState="), reason: field("Reason="), host: field("BatchHost=") })
+    }
+
+    /// Waits until a job is in this state.
+    pub async fn until_job(&self, id: u64, state: &str) -> Result<(), Failure> {
+        eventually(&format!("job {id} to be {state}"), PATIENCE, async || {
+            let shown = self.show_job(id).map_err(|failure| failure.to_string())?;
+            if shown.state == state { Ok(()) } else { Err(format!("it is {} ({})", shown.state, shown.reason)) }
+        })
+        .await
+    }
+
+    /// Waits for a job's end and fetches what it printed.
+    pub async fn until_ended(&self, id: u64) -> Result<JobResult, Failure> {
+        let (state, host) = eventually(&format!("job {id} to end"), PATIENCE, async || {
+            let Shown { state, reason, host } = self.show_job(id).map_err(|failure| failure.to_string())?;
+            match state.as_str() {
+                "PENDING" | "RUNNING" | "COMPLETING" | "CONFIGURING" => Err(format!("it is {state} ({reason})")),
+                _ => Ok((state, host)),
+            }
+        })
+        .await?;
+        let output = self.on_worker(&host, &["cat", &format!("/tmp/job-{id}.out")])?;
+        Ok(JobResult { id, state, output })
+    }
+
+    /// Waits until slurmctld has written everything that happened to a job so far: it does so up to five seconds later, and what it did not
+    /// write yet is lost with its process, whoever runs it.
+    pub async fn until_saved(&self, id: u64) -> Result<(), Failure> {
+        let mark = format!("saved-{}", self.on_controller(&["cat", "/proc/sys/kernel/random/uuid"])?.trim());
+        self.on_controller(&["scontrol", "update", &format!("jobid={id}"), &format!("comment={mark}")])?;
+        eventually(&format!("slurmctld to save job {id}"), PATIENCE, async || {
+            let found =
+                self.on_controller(&["sh", "-c", &format!("grep -q {mark} /var/spool/slurmctld/*/job_state && echo yes || echo no")]);
+            if found.map_err(|failure| failure.to_string())?.trim() == "yes" { Ok(()) } else { Err("its state is older".to_owned()) }
+        })
+        .await
+    }
+}

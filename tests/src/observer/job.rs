@@ -1,0 +1,186 @@
+//! Which jobs were lost: judged from looks at Slurm's own table, by nobody's memory but this.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use serde_json::Value;
+
+/// A job as one look saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub id: u64,
+    /// The base state, such as `RUNNING`.
+    pub state: String,
+    pub restarts: u64,
+    pub submitted: u64,
+    /// When it started, in seconds since 1970; zero or in the future while it waits.
+    pub started: u64,
+}
+
+/// One job and what happened to it that nobody asked for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Loss {
+    pub job: u64,
+    pub what: String,
+}
+
+/// Every job that was ever seen or announced.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    last: BTreeMap<u64, Seen>,
+    announced: BTreeMap<u64, Instant>,
+    excused: BTreeSet<u64>,
+    losses: BTreeSet<Loss>,
+}
+
+impl Ledger {
+    /// A job was submitted: every look that begins from now on must find it.
+    pub fn announce(&mut self, job: u64, now: Instant) {
+        self.announced.insert(job, now);
+    }
+
+    /// Whatever happens to this job from now on is somebody's wish.
+    pub fn excuse(&mut self, job: u64) {
+        self.excused.insert(job);
+    }
+
+    /// Takes in the whole table, as it was asked for at `began`.
+    pub fn look(&mut self, table: Vec<Seen>, began: Instant) {
+        let now: BTreeMap<u64, Seen> = table.into_iter().map(|job| (job.id, job)).collect();
+        let announced = self.announced.iter().filter(|(_, since)| **since < began).map(|(job, _)| *job);
+        let mut found: Vec<Loss> = Vec::new();
+        let mut lost = |job: u64, what: String| found.push(Loss { job, what });
+        for job in announced.filter(|job| !now.contains_key(job) && !self.last.contains_key(job)) {
+            lost(job, "was submitted and is not in Slurm's table".to_owned());
+        }
+        for before in self.last.values() {
+            match now.get(&before.id) {
+                None if !is_ended(&before.state) => lost(before.id, format!("vanished from Slurm's table while it was {}", before.state)),
+                Some(after) if after.submitted != before.submitted => {
+                    lost(before.id, "was forgotten: another job has its number".to_owned());
+                }
+                Some(after) if before.state == "RUNNING" && after.state == "PENDING" => {
+                    lost(before.id, "went back from RUNNING to PENDING".to_owned());
+                }
+                Some(after) if before.state == "RUNNING" && after.state == "RUNNING" && after.started != before.started => {
+                    lost(before.id, "was started anew".to_owned());
+                }
+                _ => {}
+            }
+        }
+        for job in now.values() {
+            if job.restarts > 0 {
+                lost(job.id, "was requeued".to_owned());
+            }
+            if is_ended(&job.state) && job.state != "COMPLETED" {
+                lost(job.id, format!("ended {}", job.state));
+            }
+        }
+        found.retain(|loss| !self.excused.contains(&loss.job));
+        self.losses.extend(found);
+        // Records of ended jobs are purged after a while; their last state is worth keeping.
+        self.last.extend(now);
+    }
+
+    pub fn losses(&self) -> Vec<Loss> {
+        self.losses.iter().cloned().collect()
+    }
+
+    /// What the newest look that had the job said about it.
+    pub fn job(&self, id: u64) -> Option<&Seen> {
+        self.last.get(&id)
+    }
+}
+
+fn is_ended(state: &str) -> bool {
+    !matches!(state, "PENDING" | "RUNNING" | "SUSPENDED" | "COMPLETING" | "CONFIGURING")
+}
+
+/// The jobs in an answer of slurmrestd; none when it is an error, or not the whole table.
+pub fn parse(answer: &Value) -> Option<Vec<Seen>> {
+    if answer["errors"].as_array().is_none_or(|errors| !errors.is_empty()) {
+        return None;
+    }
+    answer["jobs"].as_array()?.iter().map(parse_job).collect()
+}
+
+fn parse_job(job: &Value) -> Option<Seen> {
+    let number = |value: &Value| value["number"].as_u64().or_else(|| value.as_u64());
+    Some(Seen {
+        id: job["job_id"].as_u64()?,
+        state: job["job_state"][0].as_str()?.to_owned(),
+        restarts: number(&job["restart_cnt"])?,
+        submitted: number(&job["submit_time"])?,
+        started: number(&job["start_time"])?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(state: &str) -> Seen {
+        Seen { id: 7, state: state.to_owned(), restarts: 0, submitted: 100, started: 110 }
+    }
+
+    /// What a sequence of looks at one job makes of it; an empty look has no job.
+    fn losses(looks: &[Option<Seen>]) -> Vec<String> {
+        let mut ledger = Ledger::default();
+        for look in looks {
+            ledger.look(look.iter().cloned().collect(), Instant::now());
+        }
+        ledger.losses().into_iter().map(|loss| loss.what).collect()
+    }
+
+    #[test]
+    fn a_job_that_waits_runs_ends_and_is_purged_is_not_lost() {
+        let waits = Seen { started: 0, ..seen("PENDING") };
+        let looks = [Some(waits), Some(seen("RUNNING")), Some(seen("RUNNING")), Some(seen("COMPLETED")), None];
+        assert_eq!(losses(&looks), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_way_to_lose_a_job_is_told() {
+        assert_eq!(losses(&[Some(seen("RUNNING")), None]), ["vanished from Slurm's table while it was RUNNING"]);
+        assert_eq!(losses(&[Some(seen("PENDING")), None]), ["vanished from Slurm's table while it was PENDING"]);
+        assert_eq!(losses(&[Some(seen("RUNNING")), Some(seen("PENDING"))]), ["went back from RUNNING to PENDING"]);
+        assert_eq!(losses(&[Some(seen("RUNNING")), Some(Seen { started: 200, ..seen("RUNNING") })]), ["was started anew"]);
+        assert_eq!(losses(&[Some(seen("RUNNING")), Some(seen("NODE_FAIL"))]), ["ended NODE_FAIL"]);
+        assert_eq!(losses(&[Some(seen("CANCELLED"))]), ["ended CANCELLED"]);
+        assert_eq!(losses(&[Some(Seen { restarts: 1, ..seen("COMPLETED") })]), ["was requeued"]);
+        let another = Seen { submitted: 300, ..seen("PENDING") };
+        assert_eq!(losses(&[Some(seen("RUNNING")), Some(another)]), ["was forgotten: another job has its number"]);
+    }
+
+    #[test]
+    fn an_announced_job_must_be_in_every_later_look() {
+        let mut ledger = Ledger::default();
+        let before = Instant::now();
+        let announced = before + Duration::from_secs(1);
+        ledger.announce(7, announced);
+        ledger.look(Vec::new(), before);
+        assert_eq!(ledger.losses(), [], "the look began before the job was there");
+        ledger.look(Vec::new(), announced + Duration::from_secs(1));
+        assert_eq!(ledger.losses().len(), 1);
+    }
+
+    #[test]
+    fn an_excused_job_may_end_as_it_likes() {
+        let mut ledger = Ledger::default();
+        ledger.excuse(7);
+        ledger.look(vec![seen("CANCELLED")], Instant::now());
+        assert_eq!(ledger.losses(), []);
+    }
+
+    #[test]
+    fn an_answer_with_errors_is_no_table() {
+        let job = json!({"job_id": 7, "job_state": ["RUNNING", "COMPLETING"], "restart_cnt": 0, "submit_time": {"number": 100}, "start_time": {"number": 110}});
+        assert_eq!(parse(&json!({"errors": [], "jobs": [job]})), Some(vec![seen("RUNNING")]));
+        assert_eq!(parse(&json!({"errors": [{"error": "no"}], "jobs": []})), None);
+        assert_eq!(parse(&json!({})), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Everything deleted, in every way that Kubernetes has: it ends, nothing is made again meanwhile, and a second life under the same name works.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::time::{Duration, Instant};
+
+use slipway_bed::progress::{Progress, seconds};
+use slipway_tests::audit::Audit;
+use slipway_tests::eventually::eventually;
+use slipway_tests::ground::Ground;
+use slipway_tests::manifest::{Manifest, WORKER};
+use slipway_tests::slurm::{OPERATOR_USER, Slurm};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+const OURS: &str = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net";
+const MADE: &str = "statefulsets,deployments,replicasets,pods,services,configmaps,poddisruptionbudgets,endpointslices";
+/// What is in the namespace without us.
+const USERS: [&str; 2] = ["configmap/kube-root-ca.crt", "configmap/slurm-files"];
+
+/// What we made and is still there.
+fn left(slurm: &Slurm) -> Vec<String> {
+    let names = slurm.kubectl(&["get", MADE, "--output=name"]).unwrap();
+    names.lines().map(str::to_owned).filter(|name| !USERS.contains(&name.as_str())).collect()
+}
+
+/// What the operator made, changed or removed, status aside.
+fn acts(audit: &Audit) -> Vec<String> {
+    let writes = audit.acts_of(OPERATOR_USER).into_iter();
+    writes.map(|write| format!("{} {} {} ({})", write.verb, write.resource, write.name, write.code)).collect()
+}
+
+/// Kubernetes' garbage collector learns of new kinds half a minute late, and until then deletes nothing of theirs: waits until it knows ours.
+fn the_garbage_collector_knows_our_kinds(ground: &Ground) {
+    let probe = r#"{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": {"name": "probe"}, "spec": {"controllerRef": {"name": "nobody"}}}"#;
+    ground.cluster.apply_text(probe, Some("default")).unwrap();
+    ground
+        .kubectl(&["delete", "restapis.slinky.slurm.net", "probe", "--namespace=default", "--cascade=foreground", "--timeout=60s"])
+        .unwrap();
+}
+
+async fn nothing_is_left(slurm: &Slurm) {
+    eventually("nothing of ours to be left", PATIENCE, async || match left(slurm) {
+        left if left.is_empty() => Ok(()),
+        left => Err(left.join(" ")),
+    })
+    .await
+    .unwrap();
+}
+
+/// Deletes all our resources and returns what is known of the operator's acts from then on.
+fn delete(ground: &Ground, slurm: &Slurm, cascade: &str) -> Audit {
+    let audit = Audit::from_now(&ground.bed);
+    slurm.kubectl(&["delete", OURS, "--all", &format!("--cascade={cascade}"), "--wait", "--timeout=60s"]).unwrap();
+    audit
+}
+
+/// Applies the same manifest again: Slurm serves, and knows a job of its former life.
+async fn second_life(ground: &Ground, slurm: &Slurm, former_job: u64) -> u64 {
+    ground.cluster.apply_text(&slurm.manifest.text(), Some(&slurm.namespace)).unwrap();
+    slurm.until_ready(Progress::Quiet).await.unwrap();
+    assert_eq!(slurm.show_job(former_job).unwrap().state, "COMPLETED", "the table of jobs is on the claim, which stayed");
+    let job = slurm.run_job(2, "srun --label hostname").await.unwrap();
+    assert!(job.state == "COMPLETED" && job.id > former_job, "{job:?}");
+    job.id
+}
+
+#[tokio::test]
+async fn everything_can_be_deleted_in_every_way_and_made_again() {
+    let ground = Ground::up("deletion", 2).await.unwrap();
+    let slurm = ground.slurm("slurm", Manifest::demo().unwrap()).await.unwrap();
+    the_garbage_collector_knows_our_kinds(&ground);
+    let mut job = slurm.run_job(2, "srun --label hostname").await.unwrap().id;
+
+    for cascade in ["background", "foreground"] {
+        let started = Instant::now();
+        let audit = delete(&ground, &slurm, cascade);
+        nothing_is_left(&slurm).await;
+        assert_eq!(acts(&audit), Vec::<String>::new(), "the operator acted while everything was deleted ({cascade})");
+        let gone = started.elapsed();
+        job = second_life(&ground, &slurm, job).await;
+        eprintln!("{cascade}: gone in {}, back and a job done after {}", seconds(gone), seconds(started.elapsed()));
+    }
+
+    let before = left(&slurm);
+    let audit = delete(&ground, &slurm, "orphan");
+    assert_eq!(left(&slurm), before, "what was orphaned stays as it is");
+    assert_eq!(acts(&audit), Vec::<String>::new(), "the operator acted on what it does not own any more");
+    // Workers without an owner are the user's, jobs and all: the NodeSet says so and waits.
+    ground.cluster.apply_text(&slurm.manifest.text(), Some(&slurm.namespace)).unwrap();
+    eventually("the NodeSet to say what stands in its way", PATIENCE, async || match slurm.is_ready("nodeset", WORKER) {
+        Err(why) if why.contains("belongs to someone else") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await
+    .unwrap();
+    slurm.kubectl(&["delete", "pods", "--selector=app.kubernetes.io/name=slurmd", "--wait"]).unwrap();
+    second_life(&ground, &slurm, job).await;
+    assert_eq!(left(&slurm), before, "all others were adopted: none was made anew");
+
+    let started = Instant::now();
+    let audit = Audit::from_now(&ground.bed);
+    ground.kubectl(&["delete", "namespace", "slurm", "--wait", "--timeout=90s"]).unwrap();
+    let made: Vec<_> = acts(&audit).into_iter().filter(|act| act.starts_with("create") && act.ends_with("(201)")).collect();
+    assert_eq!(made, Vec::<String>::new(), "the operator made something in a namespace that goes");
+    eprintln!("namespace gone in {}", seconds(started.elapsed()));
+    ground.bed.down().unwrap();
+}

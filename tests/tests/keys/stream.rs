@@ -1,0 +1,84 @@
+//! A client that calls slurmrestd about ten times a second with each of its tokens, whatever comes back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::{Request, StatusCode};
+use kube::Client;
+use tokio::task::JoinHandle;
+
+const EVERY: Duration = Duration::from_millis(100);
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// How one call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Accepted,
+    /// slurmctld does not take the token; slurmrestd says 511.
+    Refused,
+    /// Nobody was there to judge the token.
+    Failed,
+}
+
+/// One call of the stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    /// Which of the tokens.
+    pub(crate) token: usize,
+    pub(crate) sent: Instant,
+    pub(crate) ended: Instant,
+    pub(crate) outcome: Outcome,
+}
+
+/// Calls until it is dropped.
+pub(crate) struct Stream {
+    calls: Arc<Mutex<Vec<Call>>>,
+    task: JoinHandle<()>,
+}
+
+impl Stream {
+    pub(crate) fn start(client: Client, path: String, tokens: Vec<String>) -> Self {
+        let calls: Arc<Mutex<Vec<Call>>> = Arc::default();
+        let book = calls.clone();
+        let task = tokio::spawn(async move {
+            let mut tick = tokio::time::interval(EVERY);
+            loop {
+                tick.tick().await;
+                for (token, text) in tokens.iter().cloned().enumerate() {
+                    let (client, path, book) = (client.clone(), path.clone(), book.clone());
+                    // Nobody waits for a call that hangs.
+                    tokio::spawn(async move {
+                        let sent = Instant::now();
+                        let outcome = call(&client, &path, &text).await;
+                        let call = Call { token, sent, ended: Instant::now(), outcome };
+                        book.lock().unwrap_or_else(PoisonError::into_inner).push(call);
+                    });
+                }
+            }
+        });
+        Self { calls, task }
+    }
+
+    /// All calls that have ended, in the order of their ends.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Asks slurmrestd for something that it tells to nobody without a good token.
+pub(crate) async fn call(client: &Client, path: &str, token: &str) -> Outcome {
+    let request = Request::get(path).header("X-SLURM-USER-NAME", "slurm").header("X-SLURM-USER-TOKEN", token).body(Vec::new().into());
+    let Ok(request) = request else { return Outcome::Failed };
+    let answer = tokio::time::timeout(ANSWER_WITHIN, client.send(request)).await;
+    match answer.ok().and_then(Result::ok).map(|response| response.status()) {
+        Some(StatusCode::OK) => Outcome::Accepted,
+        Some(StatusCode::NETWORK_AUTHENTICATION_REQUIRED) => Outcome::Refused,
+        _ => Outcome::Failed,
+    }
+}

@@ -1,0 +1,143 @@
+//! A running job and a queued one survive slurmctld's death in every way, and nobody starts them again.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::time::{Duration, Instant};
+
+use slipway_bed::progress::{Progress, seconds};
+use slipway_tests::eventually::eventually;
+use slipway_tests::ground::Ground;
+use slipway_tests::manifest::Manifest;
+use slipway_tests::observer::Observer;
+use slipway_tests::observer::daemon::Counts;
+use slipway_tests::slurm::Slurm;
+
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Ends slurmctld as its container's only child of the first process, whatever it is called; only once it listens.
+const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
+
+/// A running cluster, the jobs on it and how often slurmctld should have started.
+struct Scenario {
+    ground: Ground,
+    slurm: Slurm,
+    observer: Observer,
+    running: u64,
+    queued: u64,
+    starts: usize,
+}
+
+impl Scenario {
+    /// slurmctld was ended: waits until it was started again and knows both jobs as they were.
+    async fn survives(&mut self, how: &str, since: Instant) {
+        self.starts += 1;
+        eventually(&format!("slurmctld to start again after {how}"), PATIENCE, async || {
+            let Counts { starts, .. } = self.observer.counts("slurmctld");
+            if starts >= self.starts { Ok(()) } else { Err(format!("it started {starts} times in all")) }
+        })
+        .await
+        .unwrap();
+        self.observer.look_again().await.unwrap();
+        let state = |job| self.observer.job(job).map(|seen| seen.state);
+        assert_eq!((state(self.running).as_deref(), state(self.queued).as_deref()), (Some("RUNNING"), Some("PENDING")), "after {how}");
+        assert_eq!(self.observer.losses(), [], "after {how}");
+        assert_eq!(self.observer.counts("slurmctld"), Counts { starts: self.starts, reconfigures: 0 }, "after {how}");
+        eprintln!("{how}: jobs seen again after {}", seconds(since.elapsed()));
+    }
+
+    async fn sigkill(&mut self, how: &str) {
+        let pod = self.slurm.controller_pod();
+        let since = sigkill_slurmctld(&self.slurm, &pod).await;
+        self.survives(how, since).await;
+    }
+}
+
+/// Kills slurmctld as soon as it listens.
+async fn sigkill_slurmctld(slurm: &Slurm, pod: &str) -> Instant {
+    eventually("slurmctld to listen and be killed", PATIENCE, async || {
+        slurm.on_pod(pod, "slurmctld", &["bash", "-c", SIGKILL]).map_err(|failure| failure.to_string())
+    })
+    .await
+    .unwrap();
+    Instant::now()
+}
+
+/// A node that runs nothing which anybody else needs: neither DNS nor the operator.
+fn free_node(ground: &Ground) -> String {
+    let pods = "--output=jsonpath={.items[*].spec.nodeName}";
+    let busy = ground.kubectl(&["get", "pods", "--all-namespaces", pods]).unwrap();
+    let nodes = ground.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"]).unwrap();
+    nodes.split_whitespace().find(|node| !busy.split_whitespace().any(|other| other == *node)).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn jobs_survive_slurmctlds_death_in_every_way() {
+    let ground = Ground::up("survival", 3).await.unwrap();
+    // The workers stay off one node, and slurmctld goes there.
+    let victim = free_node(&ground);
+    ground.kubectl(&["cordon", &victim]).unwrap();
+    let slurm = Slurm::apply(&ground.cluster, "slurm", Manifest::demo().unwrap(), Progress::Quiet).unwrap();
+    sigkill_slurmctld(&slurm, &slurm.controller_pod()).await;
+    slurm.until_ready(Progress::Quiet).await.unwrap();
+
+    let observer = Observer::start(&ground.bed, &slurm).unwrap();
+    let running = slurm.submit_patient(2).unwrap();
+    observer.follow(running);
+    slurm.until_job(running, "RUNNING").await.unwrap();
+    let queued = slurm.submit_patient(2).unwrap();
+    observer.follow(queued);
+    slurm.until_saved(queued).await.unwrap();
+    let starts = observer.counts("slurmctld").starts;
+    assert_eq!(starts, 2, "the first start and the one after the kill");
+    let mut scenario = Scenario { ground, slurm, observer, running, queued, starts };
+
+    let workers_nodes = scenario.slurm.kubectl(&["get", "pods", "--output=jsonpath={.items[*].spec.nodeName}"]).unwrap();
+    let mut others: Vec<_> = workers_nodes.split_whitespace().collect();
+    others.dedup();
+    for node in &others {
+        scenario.ground.kubectl(&["cordon", node]).unwrap();
+    }
+    scenario.ground.kubectl(&["uncordon", &victim]).unwrap();
+    let pod = scenario.slurm.controller_pod();
+    let since = Instant::now();
+    scenario.slurm.kubectl(&["delete", "pod", &pod, "--wait=false"]).unwrap();
+    scenario.survives("its pod deleted, another node", since).await;
+    scenario.sigkill("SIGKILL").await;
+    scenario.sigkill("SIGKILL again, ten seconds of the kubelet's patience included").await;
+    let since = Instant::now();
+    scenario.slurm.kubectl(&["delete", "pod", &pod, "--force", "--grace-period=0"]).unwrap();
+    scenario.survives("its pod deleted by force", since).await;
+    scenario.sigkill("SIGKILL right after a start").await;
+
+    for node in &others {
+        scenario.ground.kubectl(&["uncordon", node]).unwrap();
+    }
+    let on = scenario.slurm.kubectl(&["get", "pod", &pod, "--output=jsonpath={.spec.nodeName}"]).unwrap();
+    assert_eq!(on.trim(), victim, "slurmctld must be where the node ends");
+    let since = Instant::now();
+    scenario.ground.bed.kill_node(victim.trim_start_matches('n').parse().unwrap()).unwrap();
+    scenario.ground.kubectl(&["delete", "node", &victim]).unwrap();
+    scenario.survives("its node gone", since).await;
+
+    let Scenario { ground, slurm, observer, running, queued, .. } = scenario;
+    for job in [running, queued] {
+        slurm.until_job(job, "RUNNING").await.unwrap();
+        slurm.release(job).unwrap();
+        let ended = slurm.until_ended(job).await.unwrap();
+        let mut output: Vec<_> = ended.output.lines().collect();
+        output.sort_unstable();
+        assert_eq!(
+            (ended.state.as_str(), output),
+            ("COMPLETED", Slurm::patient_output(2).iter().map(String::as_str).collect()),
+            "job {job}"
+        );
+    }
+    observer.verdict().await.unwrap();
+    assert_eq!(observer.operator_acts(), [], "Kubernetes alone brings slurmctld back");
+    assert_eq!(observer.counts("slurmd").starts, 2, "no worker was started again");
+    eprintln!(
+        "longest time without an answer: {}, {} writes of the operator",
+        seconds(observer.outage()),
+        observer.operator_writes().len()
+    );
+    drop(observer);
+    ground.bed.down().unwrap();
+}
