@@ -183,7 +183,7 @@ impl Scenario {
         let since = Instant::now();
         self.patch("secret/slurm-keys", &json!({ "stringData": { "jwt.key": new } }));
         self.slurmctld += 1;
-        eventually("the new token to be accepted", PATIENCE, async || has_calls(&stream, 1, Outcome::Accepted, 30)).await.unwrap();
+        eventually("the new token to be accepted", PATIENCE, async || has_calls(&stream, 1, Outcome::Accepted, 20)).await.unwrap();
         let answers = slurm_answers(&self.ground.cluster).unwrap();
         eventually("the operator to be answered with the new key", PATIENCE, async || match slurm_answers(&self.ground.cluster)? {
             now if now > answers => Ok(()),
@@ -300,7 +300,6 @@ async fn configurations_and_keys_change_and_each_daemon_restarts_once_for_what_i
     for job in [running, queued] {
         observer.follow(job);
     }
-    slurm.until_saved(queued).await.unwrap();
     let mut scenario = Scenario { ground, slurm, client, observer, slurmctld: 1, slurmrestd: SLURMRESTDS };
     scenario.counts_are_right("coming up");
     scenario.everyone_answers(&scenario.key("jwt.key")).await;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::{
-    Stream, StreamExt,
+    Stream,
     channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
     future::join_all,
 };
@@ -31,13 +31,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::slurm::Key;
+use crate::{slurm::Key, step::keep_in_step};
 use probe::Probe;
 
 /// How often each slurmctld is asked.
 const ROUND: Duration = Duration::from_secs(2);
-/// How often watches are compared with what is wanted even if nothing is heard: one whose task has ended is made anew then.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Watches every Controller with several slurmctld in one scope.
 pub struct Charges {
@@ -93,24 +91,7 @@ impl Charges {
     /// Begins and ends watches as Controllers come, change and go, until `stop`. `caches` are those of Controllers and pods: a pod that is not
     /// there when a watch begins counts as new.
     pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
-        let work = async {
-            join_all(caches.into_iter().map(Filled::wait)).await;
-            let mut changes = std::pin::pin!(changes.ready_chunks(1024));
-            loop {
-                self.compare();
-                let is_over = tokio::select! {
-                    chunk = changes.next() => chunk.is_none(),
-                    () = tokio::time::sleep(LOOK_AGAIN) => false,
-                };
-                if is_over {
-                    return;
-                }
-            }
-        };
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = work => {}
-        }
+        keep_in_step(changes, caches, stop, || self.compare()).await;
         self.watches().clear();
     }
 

@@ -26,6 +26,7 @@ mod secret;
 mod served;
 pub mod slurm;
 mod status;
+mod step;
 mod unserved;
 
 pub use args::{Args, Command};

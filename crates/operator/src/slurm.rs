@@ -12,13 +12,11 @@ mod wanted;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use futures::{
-    Stream, StreamExt,
+    Stream,
     channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded},
-    future::join_all,
 };
 use jiff::Timestamp;
 use kube::runtime::reflector::{ObjectRef, Store};
@@ -31,11 +29,9 @@ pub use address::Address;
 pub use question::{partitions_have_jobs, registered_nodes, workers_behind};
 pub use wanted::Key;
 
+use crate::step::keep_in_step;
 use link::Link;
 use wanted::Wanted;
-
-/// How often links are compared with what is wanted even if nothing is heard: one whose task has ended is made anew then.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The caches that tell which clusters there are, and who wants to know about them.
 #[derive(Clone)]
@@ -80,25 +76,8 @@ impl Clusters {
     /// Makes and ends links as Controllers and RestApis come and go, until `stop`. `changes` names whatever changed; which it was does not
     /// matter. `caches` are those of the sources.
     pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
-        let work = async {
-            join_all(caches.into_iter().map(Filled::wait)).await;
-            // A RestApi that now names another Controller tells nothing of the one it named before, so all are compared each time.
-            let mut changes = std::pin::pin!(changes.ready_chunks(1024));
-            loop {
-                self.compare();
-                let is_over = tokio::select! {
-                    chunk = changes.next() => chunk.is_none(),
-                    () = tokio::time::sleep(LOOK_AGAIN) => false,
-                };
-                if is_over {
-                    return;
-                }
-            }
-        };
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = work => {}
-        }
+        // A RestApi that now names another Controller tells nothing of the one it named before, so all are compared each time.
+        keep_in_step(changes, caches, stop, || self.compare()).await;
         self.links().clear();
     }
 

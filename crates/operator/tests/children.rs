@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::stage::{NAMESPACE, Stage, controller, eventually};
+use crate::stage::{NAMESPACE, Stage, condition, controller, eventually};
 
 /// A child: its resource with group, and its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,11 +60,13 @@ impl Child {
         let mut edits = vec![
             (json!({ "metadata": { "annotations": null } }), 1),
             (json!({ "metadata": { "ownerReferences": null } }), 1),
-            (json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": "others" } } }), 1),
+            // Without this label it is out of sight.
+            (json!({ "metadata": { "labels": { "app.kubernetes.io/name": "other" } } }), 1),
         ];
+        let (daemon, port) = if self.1.ends_with("restapi") { ("slurmrestd", 6820) } else { ("slurmctld", 6817) };
         let content = match self.0 {
             SERVICES => [
-                (json!({ "spec": { "ports": [{ "name": "other", "port": 1 }] } }), 1),
+                (json!({ "spec": { "ports": [{ "name": daemon, "port": port, "targetPort": 1 }] } }), 1),
                 (json!({ "spec": { "selector": { "app.kubernetes.io/instance": "other" } } }), 1),
             ],
             // A file that nobody checked: it goes, and then the rest is as it was.
@@ -74,7 +76,7 @@ impl Child {
             ],
             _ => [
                 (json!({ "spec": { "replicas": 7 } }), 1),
-                (json!({ "spec": { "template": { "spec": { "containers": [{ "name": "other", "image": "other" }] } } } }), 1),
+                (json!({ "spec": { "template": { "spec": { "containers": [{ "name": daemon, "image": "other" }] } } } }), 1),
             ],
         };
         edits.extend(content);
@@ -238,5 +240,154 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
     for (child, version) in CHILDREN.iter().zip(versions) {
         assert_eq!(child.live(&stage).await["metadata"]["resourceVersion"], version, "{child:?}");
     }
+    stage.end();
+}
+
+/// As `kubectl apply` of a file does it, without `--server-side`.
+fn apply_client_side(stage: &Stage, object: &Value) -> String {
+    stage.bed.kubectl().args(["apply", "--filename=-", "--namespace", NAMESPACE]).feed(&object.to_string()).unwrap()
+}
+
+/// Plays the garbage collector, which does not run here: forgets an owner, or deletes what it owned, and lets it go.
+async fn collect(stage: &Stage, children: &[Child], policy: &str) {
+    for child in children {
+        let code = match policy {
+            "Orphan" => stage.edit(&child.path(), &json!({ "metadata": { "ownerReferences": null } })).await.code,
+            _ => stage.delete(&child.path(), "Background").await.code,
+        };
+        assert_eq!(code, 200);
+    }
+    assert_eq!(stage.patch("controllers", "several", &json!({ "metadata": { "finalizers": null } })).await.code, 200);
+}
+
+/// Waits until the operator has seen all that happened to Controllers before this: it looks at one more, which comes after that.
+async fn seen_all(stage: &Stage, marker: &str) {
+    let missing = json!({ "name": "missing", "key": "key" });
+    assert_eq!(stage.create("controllers", &controller(marker, &json!({ "slurmKeyRef": missing }))).await.code, 201);
+    eventually(&format!("a look at {marker}"), async || {
+        let ready = condition(&stage.object("controllers", marker).await, "Ready");
+        if ready["reason"] == "SecretMissing" { Ok(()) } else { Err(ready.to_string()) }
+    })
+    .await;
+}
+
+/// Waits until all children are there and belong to this owner alone.
+async fn taken_over(stage: &Stage, children: &[Child], uid: &Value) -> Vec<Value> {
+    let taken = children.iter().map(async |child| {
+        eventually(&format!("{child:?} to belong to {uid}"), async || {
+            let live = child.live(stage).await;
+            let owners = live["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+            if owners.len() == 1 && owners[0]["uid"] == *uid { Ok(live) } else { Err(json!(owners).to_string()) }
+        })
+        .await
+    });
+    join_all(taken).await
+}
+
+#[tokio::test]
+async fn children_outlive_an_orphaning_deletion_go_with_any_other_and_come_back_under_the_same_name() {
+    let stage = Stage::new("lives").await;
+    let _operator = stage.operator("slipway", &[]);
+    create_secret_and_claim(&stage).await;
+    let children: Vec<_> = CHILDREN.into_iter().filter(|child| child.1.starts_with("several")).collect();
+    assert_eq!(stage.create("controllers", &several()).await.code, 201);
+    all_made(&stage, &children).await;
+    let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/controllers/several");
+
+    for (policy, markers) in [("Orphan", ["a-seen", "a-done"]), ("Foreground", ["b-seen", "b-done"])] {
+        let made = all_made(&stage, &children).await;
+        assert_eq!(stage.delete(&path, policy).await.code, 200, "{policy}");
+        seen_all(&stage, markers[0]).await;
+        let before = stage.writes().len();
+        collect(&stage, &children, policy).await;
+        seen_all(&stage, markers[1]).await;
+        let again = stage.create("controllers", &several()).await;
+        assert_eq!(again.code, 201, "{again:?}");
+        let taken = taken_over(&stage, &children, &again.body["metadata"]["uid"]).await;
+        for ((child, made), taken) in children.iter().zip(&made).zip(&taken) {
+            assert_eq!(made["metadata"]["uid"] == taken["metadata"]["uid"], policy == "Orphan", "{child:?} after {policy}");
+            assert_eq!(
+                (&made["spec"]["template"], &made["data"]),
+                (&taken["spec"]["template"], &taken["data"]),
+                "{child:?} after {policy}"
+            );
+        }
+    }
+
+    // One that went before anybody collected what it owned: its children name an owner that is no more.
+    let made = all_made(&stage, &children).await;
+    assert_eq!(stage.delete(&path, "Background").await.code, 200);
+    let again = stage.create("controllers", &several()).await;
+    let taken = taken_over(&stage, &children, &again.body["metadata"]["uid"]).await;
+    for ((child, made), taken) in children.iter().zip(&made).zip(&taken) {
+        assert_eq!(made["metadata"]["uid"], taken["metadata"]["uid"], "{child:?}");
+        assert_eq!(made["metadata"]["generation"], taken["metadata"]["generation"], "{child:?}: no pod is replaced");
+    }
+
+    // One slurmctld instead of several: the addresses of the pods go with them, and nothing else.
+    assert_eq!(stage.patch("controllers", "several", &json!({ "spec": { "ha": { "enabled": false } } })).await.code, 200);
+    for child in &children {
+        let is_of_a_pod = ["several-controller-0", "several-controller-1"].contains(&child.1);
+        eventually(&format!("{child:?} to {}", if is_of_a_pod { "go" } else { "stay" }), async || {
+            let live = child.live(&stage).await;
+            if live["metadata"]["uid"].is_null() == is_of_a_pod { Ok(()) } else { Err(live.to_string()) }
+        })
+        .await;
+    }
+    eventually("one slurmctld", async || {
+        let live = Child(STATEFUL_SETS, "several-controller").live(&stage).await;
+        if live["spec"]["replicas"] == 1 { Ok(()) } else { Err(live["spec"]["replicas"].to_string()) }
+    })
+    .await;
+    stage.end();
+}
+
+#[tokio::test]
+async fn what_kubectl_apply_leaves_on_a_resource_never_gets_to_its_children() {
+    let stage = Stage::new("applied").await;
+    let _operator = stage.operator("slipway", &[]);
+    create_secret_and_claim(&stage).await;
+    let children: Vec<_> = CHILDREN.into_iter().filter(|child| child.1.starts_with("single")).collect();
+    let mut single = controller("single", &json!({ "slurmctld": { "image": "slurmctld" } }));
+    let mut api = restapi("single", "single");
+    for object in [&single, &api] {
+        apply_client_side(&stage, object);
+    }
+    let made = all_made(&stage, &children).await;
+
+    // The same again, and then something that no pod needs to know; `kubectl` writes its copy of the manifest anew.
+    for object in [&single, &api] {
+        assert!(apply_client_side(&stage, object).contains("unchanged"));
+    }
+    single["spec"]["service"] = json!({ "metadata": { "annotations": { "example.org/pool": "a" } } });
+    api["spec"]["replicas"] = 2.into();
+    for object in [&single, &api] {
+        assert!(apply_client_side(&stage, object).contains("configured"));
+    }
+    eventually("both changes to take effect", async || {
+        let service = Child(SERVICES, "single-controller").live(&stage).await["metadata"]["annotations"]["example.org/pool"].clone();
+        let replicas = Child(DEPLOYMENTS, "single-restapi").live(&stage).await["spec"]["replicas"].clone();
+        if (&service, &replicas) == (&json!("a"), &json!(2)) { Ok(()) } else { Err(format!("{service} {replicas}")) }
+    })
+    .await;
+    for (child, made) in children.iter().zip(&made) {
+        let live = child.live(&stage).await;
+        assert_eq!(live["spec"]["template"], made["spec"]["template"], "{child:?}: pods are replaced for nothing");
+        assert!(!live.to_string().contains("last-applied-configuration"), "{live}");
+    }
+
+    // An annotation of the user's own is inherited, as it always was; what is `kubectl`'s is not.
+    single["metadata"]["annotations"] = json!({ "example.org/owner": "physics" });
+    apply_client_side(&stage, &single);
+    let workload = Child(STATEFUL_SETS, "single-controller");
+    let live = eventually("the annotation on the pods", async || {
+        let live = workload.live(&stage).await;
+        let found = live["spec"]["template"]["metadata"]["annotations"]["example.org/owner"].clone();
+        if found == "physics" { Ok(live) } else { Err(found.to_string()) }
+    })
+    .await;
+    let mut expected = made[3]["spec"]["template"].clone();
+    expected["metadata"]["annotations"]["example.org/owner"] = "physics".into();
+    assert_eq!(live["spec"]["template"], expected);
     stage.end();
 }

@@ -1,3 +1,4 @@
+use futures::StreamExt;
 use std::net::Ipv4Addr;
 
 use futures::channel::mpsc;

@@ -75,6 +75,13 @@ impl Current<'_> {
             (None, None) => born,
         }
     }
+
+    /// Whether a reading is of a slurmctld that was there before the present pods. Clocks of machines may differ a little.
+    fn is_older_than_its_pods(&self, read_at: Timestamp, now: Timestamp) -> bool {
+        const CLOCKS: Duration = Duration::from_secs(5);
+        let youngest = self.pods.iter().map(|pod| pod.age).min().unwrap_or_default();
+        now.duration_since(read_at).unsigned_abs() > youngest + CLOCKS
+    }
 }
 
 /// Says how far the configuration got, and adds what brings it further.
@@ -111,6 +118,10 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
             plan.wake_within(TELL_AGAIN);
         }
         return pending("slurmctld was told of the configuration and has not read it yet: see the log of its container `reconfigure`");
+    }
+    if !current.in_place && !current.was_proven && current.is_older_than_its_pods(read_at, now) {
+        plan.wake_within(TELL_AGAIN);
+        return pending("slurmctld is up with the configuration, and Slurm has not said so yet");
     }
     if proof.behind.is_empty() {
         return proven();

@@ -343,6 +343,15 @@ fn what_was_proven_stays_so_while_there_is_no_news(
     assert_ne!(applied(&first).0, Standing::True, "without a proof before there is none");
 }
 
+#[rstest]
+#[case::of_the_slurmctld_before(10, false)]
+#[case::of_this_one(70, true)]
+fn a_reading_of_the_slurmctld_before_proves_nothing(#[case] age: u64, #[case] is_proof: bool) {
+    let pods = [ControllerPod { age: Duration::from_secs(age), ..pod() }];
+    let plan = controller(observed(&everything(1), &pods, &proof()));
+    assert_eq!(applied(&plan).0 == Standing::True, is_proof);
+}
+
 #[test]
 fn a_new_pod_in_place_is_no_news_and_a_new_configuration_is() {
     let (seen, proof) = (everything(1), proof());

@@ -1,0 +1,70 @@
+//! What a Controller says while its pod cannot run, in the words of those who know: kubelet, scheduler, slurmctld. And that it comes up by
+//! itself when that is mended, also where its StatefulSet alone would wait for ever.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use slipway_bed::progress::{Progress, seconds};
+use slipway_tests::eventually::eventually;
+use slipway_tests::ground::Ground;
+use slipway_tests::manifest::{CONTROLLER, Manifest};
+use slipway_tests::slurm::Slurm;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+const GOOD_IMAGE: &str = "localhost/slipway/slurmctld:26.05";
+
+/// A Controller alone, in a namespace of its own.
+fn apply(ground: &Ground, namespace: &str, spec: &Value) -> Slurm {
+    let manifest = Manifest::demo().unwrap().without("NodeSet").without("RestApi").with("Controller", &json!({ "spec": spec }));
+    Slurm::apply(&ground.cluster, namespace, manifest, Progress::Quiet).unwrap()
+}
+
+/// Waits until Ready is False and says all of this about the spec as it is written now.
+async fn says(slurm: &Slurm, words: &[&str]) {
+    let started = Instant::now();
+    let message = eventually(&format!("the Controller in {} to say {words:?}", slurm.namespace), PATIENCE, async || {
+        match slurm.is_ready("controller", CONTROLLER) {
+            Err(message) if words.iter().all(|part| message.contains(part)) => Ok(message),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await
+    .unwrap();
+    eprintln!("{}: after {}: {message}", slurm.namespace, seconds(started.elapsed()));
+}
+
+async fn comes_up(slurm: &Slurm, mended: Instant) {
+    eventually(&format!("slurmctld in {}", slurm.namespace), PATIENCE, async || slurm.is_ready("controller", CONTROLLER)).await.unwrap();
+    eprintln!("{}: Ready {} after it was mended", slurm.namespace, seconds(mended.elapsed()));
+}
+
+fn patch(slurm: &Slurm, resource: &str, patch: &Value) -> Instant {
+    slurm.kubectl(&["patch", resource, "--type=merge", &format!("--patch={patch}")]).unwrap();
+    Instant::now()
+}
+
+#[tokio::test]
+async fn what_keeps_slurmctld_from_running_is_told_and_it_comes_up_when_that_is_mended() {
+    let ground = Ground::up("conditions", 1).await.unwrap();
+    let image = apply(&ground, "image", &json!({ "slurmctld": { "image": "localhost/slipway/slurmctld:none" } }));
+    let claim = apply(&ground, "claim", &json!({ "persistence": { "storageClassName": "none" } }));
+    let key = apply(&ground, "key", &json!({ "slurmKeyRef": { "name": "short", "key": "slurm.key" } }));
+    key.kubectl(&["create", "secret", "generic", "short", "--from-literal=slurm.key=abc"]).unwrap();
+
+    says(&image, &["slurm-controller-0", "slurmctld:none", "Pull"]).await;
+    says(&claim, &["slurm-controller-0", "statesave-slurm-controller-0"]).await;
+    says(&key, &["slurm-controller-0", "CrashLoopBackOff", "fatal"]).await;
+
+    let mended = patch(&image, "controllers.slinky.slurm.net/slurm", &json!({ "spec": { "slurmctld": { "image": GOOD_IMAGE } } }));
+    comes_up(&image, mended).await;
+    let mended = patch(&key, "secret/short", &json!({ "stringData": { "slurm.key": "0123456789abcdef0123456789abcdef" } }));
+    comes_up(&key, mended).await;
+    let class = ground.kubectl(&["get", "storageclasses", "--output=json"]).unwrap();
+    let class: Value = serde_json::from_str(&class).unwrap();
+    let mut class = class["items"][0].clone();
+    class["metadata"] = json!({ "name": "none" });
+    ground.cluster.apply_text(&class.to_string(), None).unwrap();
+    comes_up(&claim, Instant::now()).await;
+    ground.bed.down().unwrap();
+}
