@@ -2,6 +2,8 @@
 //! itself when that is mended, also where its StatefulSet alone would wait for ever.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -11,7 +13,10 @@ use slipway_tests::ground::Ground;
 use slipway_tests::manifest::{CONTROLLER, Manifest};
 use slipway_tests::slurm::Slurm;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(30);
+const CONTROLLERS: &str = "controllers.slinky.slurm.net/slurm";
+/// slurmctld with a file that nobody checked.
+const CRASH: &str = "echo NoSuchKey=1 > /tmp/slurm.conf; exec slurmctld -D -f /tmp/slurm.conf";
 const GOOD_IMAGE: &str = "localhost/slipway/slurmctld:26.05";
 
 /// A Controller alone, in a namespace of its own.
@@ -44,27 +49,37 @@ fn patch(slurm: &Slurm, resource: &str, patch: &Value) -> Instant {
     Instant::now()
 }
 
+/// A volume for the claim that nobody answers.
+fn volume(ground: &Ground) -> Value {
+    let folder = ground.bed.layout().volumes().join("by-hand");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": "by-hand" },
+        "spec": {
+            "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "storageClassName": "none",
+            "claimRef": { "namespace": "claim", "name": "statesave-slurm-controller-0" },
+            "hostPath": { "path": folder },
+        },
+    })
+}
+
 #[tokio::test]
 async fn what_keeps_slurmctld_from_running_is_told_and_it_comes_up_when_that_is_mended() {
     let ground = Ground::up("conditions", 1).await.unwrap();
     let image = apply(&ground, "image", &json!({ "slurmctld": { "image": "localhost/slipway/slurmctld:none" } }));
     let claim = apply(&ground, "claim", &json!({ "persistence": { "storageClassName": "none" } }));
-    let key = apply(&ground, "key", &json!({ "slurmKeyRef": { "name": "short", "key": "slurm.key" } }));
-    key.kubectl(&["create", "secret", "generic", "short", "--from-literal=slurm.key=abc"]).unwrap();
+    let crash = apply(&ground, "crash", &json!({ "slurmctld": { "command": ["sh", "-c", CRASH] } }));
 
     says(&image, &["slurm-controller-0", "slurmctld:none", "Pull"]).await;
-    says(&claim, &["slurm-controller-0", "statesave-slurm-controller-0"]).await;
-    says(&key, &["slurm-controller-0", "CrashLoopBackOff", "fatal"]).await;
+    says(&claim, &["unbound", "claim `claim/statesave-slurm-controller-0` of storage class `none` is not bound"]).await;
+    says(&crash, &["slurm-controller-0", "CrashLoopBackOff", "it ended with code 1", "fatal"]).await;
 
-    let mended = patch(&image, "controllers.slinky.slurm.net/slurm", &json!({ "spec": { "slurmctld": { "image": GOOD_IMAGE } } }));
+    let mended = patch(&image, CONTROLLERS, &json!({ "spec": { "slurmctld": { "image": GOOD_IMAGE } } }));
     comes_up(&image, mended).await;
-    let mended = patch(&key, "secret/short", &json!({ "stringData": { "slurm.key": "0123456789abcdef0123456789abcdef" } }));
-    comes_up(&key, mended).await;
-    let class = ground.kubectl(&["get", "storageclasses", "--output=json"]).unwrap();
-    let class: Value = serde_json::from_str(&class).unwrap();
-    let mut class = class["items"][0].clone();
-    class["metadata"] = json!({ "name": "none" });
-    ground.cluster.apply_text(&class.to_string(), None).unwrap();
+    let mended = patch(&crash, CONTROLLERS, &json!({ "spec": { "slurmctld": { "command": null } } }));
+    comes_up(&crash, mended).await;
+    ground.cluster.apply_text(&volume(&ground).to_string(), None).unwrap();
     comes_up(&claim, Instant::now()).await;
     ground.bed.down().unwrap();
 }

@@ -48,7 +48,9 @@ pub const SSH_HOST_KEYS_HASH: &str = "slinky.slurm.net/ssh-host-keys-hash";
 /// On a slurmctld pod that takes a new configuration in place: SHA-256 of the configuration that was last published. Writing it makes the kubelet
 /// look at the pod, which brings the files within a second or two instead of a minute.
 pub const CONFIG_HASH: &str = "slipway.dev/config-hash";
-/// On the same pod: when [`CONFIG_HASH`] was written, as RFC 3339 writes it.
+/// On the same pod: when it was told a second time. Only that it changes counts.
+pub const CONFIG_TOLD_AGAIN: &str = "slipway.dev/config-told-again";
+/// On the same pod: since when those files were there for it to read, as RFC 3339 writes it.
 pub const CONFIG_SINCE: &str = "slipway.dev/config-since";
 /// On the ConfigMap with the configuration: SHA-256 of its slurm.conf as it was published. Whoever edits the ConfigMap does not change this.
 pub const SLURM_CONF_HASH: &str = "slipway.dev/slurm-conf-hash";

@@ -21,6 +21,7 @@ pub mod name;
 mod nodeset;
 pub mod owner;
 pub mod page;
+pub mod quantity;
 mod raw;
 mod reference;
 mod restapi;

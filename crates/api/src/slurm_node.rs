@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// Prefix of every reason that the operator writes on a Slurm node: a drain with another reason is not ours to touch.
 pub const REASON_PREFIX: &str = "slurm-operator: ";
+/// Behind the prefix, on a node that is drained because its NodeSet shrinks. The same for all, so that many are drained in one call.
+pub const SCALE_IN: &str = "Pod is pending termination for scale-in";
+/// Behind the prefix, on a node that the last act of its pod set down.
+pub const FAREWELL: &str = "Pod is terminating";
 /// Prefix of the features that come from the Kubernetes node: others are not ours to touch.
 pub const FEATURE_PREFIX: &str = "k8s/";
 

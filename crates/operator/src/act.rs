@@ -42,7 +42,9 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 tracing::warn!(pod = %format!("{namespace}/{name}"), %why, "deleting");
                 delete(Id { namespace, name, uid }, *grace, context).await?;
             }
-            (Action::Reconfigure { .. } | Action::CreateWorker { .. } | Action::DeleteWorker { .. }, _) => {}
+            // Slurm is told by the cluster's own task; and only NodeSets have workers.
+            (Action::Reconfigure { .. } | Action::Drain { .. } | Action::Undrain { .. } | Action::Resume { .. }, _)
+            | (Action::CreateWorker { .. } | Action::DeleteWorker { .. }, None) => {}
         }
     }
     let Some(workers) = workers else { return Ok(()) };

@@ -3,6 +3,7 @@
 mod configuration;
 mod pods;
 mod references;
+mod trouble;
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +12,6 @@ use slipway_api::{
     SlurmController,
     child::{Child, ChildKey, ChildKind},
     condition::{CONFIGURATION_APPLIED, Reason, Standing},
-    label::Component,
     name,
 };
 use slipway_plan::{
@@ -57,6 +57,7 @@ impl Reconcile<SlurmController> for Controllers {
         };
         let seen = context.seen(children(&controller, &namespace, &name));
         let pods = pods::observe(&namespace, &name, context);
+        let trouble = trouble::observe(&controller, &namespace, context).await?;
 
         let (services, references) = match render::services(&controller) {
             Ok(services) => (services, references),
@@ -93,7 +94,7 @@ impl Reconcile<SlurmController> for Controllers {
             proof: &proof,
             was_proven: was_proven(&controller),
             seen: &seen,
-            trouble: context.stores.trouble(&namespace, Component::Controller, &name),
+            trouble,
             created: controller.metadata.creation_timestamp.as_ref().map(|time| time.0),
             now: context.clock.now(),
         });
@@ -104,7 +105,10 @@ impl Reconcile<SlurmController> for Controllers {
         plan.report.findings = findings;
         for action in &plan.actions {
             tell(controller.as_ref(), action, context);
-            pods::follow_up(&namespace, &name, hash.as_deref().unwrap_or_default(), &pods, action, context);
+            pods::follow_up(&namespace, &name, hash.as_deref().unwrap_or_default(), action, context);
+        }
+        if plan.report.sayings.iter().any(|saying| saying.reason == Reason::ConfigurationPending) {
+            context.clusters.read_configuration_soon(&namespace, &name);
         }
         status::report(controller.as_ref(), &plan.report, |_| {}, context).await?;
         let look = if is_for_others_to_mend(plan.report.reason()) { LOOK_SOON } else { LOOK_AGAIN };

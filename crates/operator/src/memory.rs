@@ -12,7 +12,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::Value;
 use slipway_api::child::ChildKey;
-use slipway_plan::{Marks, drift::Accepted, finding::Finding};
+use slipway_plan::{Marks, drift::Accepted, finding::Finding, nodeset::Hold};
 
 /// After this time a write that the cache does not show counts as undone.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -35,6 +35,8 @@ pub(crate) struct Memory {
     pub(crate) deleted: Map<String, Timestamp>,
     /// Pods that were marked, by UID, and how.
     pub(crate) marked: Map<String, (Marks, Timestamp)>,
+    /// What Slurm was told about nodes, by `namespace/controller/node`.
+    pub(crate) told: Map<String, (Hold, Timestamp)>,
     /// The configuration that each Controller wants, by `namespace/name`.
     pub(crate) wanted: Map<String, Wanted>,
     /// What was found in the configuration that is published, likewise: it is the same at every look, and looking costs time.

@@ -1,18 +1,19 @@
 //! The pass over a NodeSet.
 
+mod slurm;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
-    NodeSet, NodeSetStatus,
+    NodeSet, NodeSetStatus, annotation,
     child::{ChildKey, ChildKind},
     label, name,
 };
 use slipway_plan::{
     Wait, controller as controller_plan,
     finding::Kind,
-    gate::Answer,
-    nodeset::{self as plan, Stage, Worker},
+    nodeset::{self as plan, InSlurm, Stage, Worker},
     unmet,
 };
 use slipway_render::nodeset as render;
@@ -32,8 +33,15 @@ use crate::{
     status,
 };
 
+use self::slurm::Cluster;
+
 /// A net below the watches: everything a NodeSet depends on is watched.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
+
+/// What was planned and turned out to be no longer so is planned anew soon.
+const LOOK_SOON: Duration = Duration::from_secs(2);
+/// What Slurm was told and does not show by then had no effect.
+const SETTLED: Duration = Duration::from_secs(11);
 
 /// Brings NodeSets to where they should be.
 pub(crate) struct NodeSets(pub(crate) Arc<Context>);
@@ -53,7 +61,8 @@ impl Reconcile<NodeSet> for NodeSets {
         }
         let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
         let controller = &nodeset.spec.controller_ref.name;
-        let workers = observe_workers(&nodeset, context);
+        let cluster = Cluster::new(&namespace, controller, context);
+        let workers = observe_workers(&nodeset, &cluster, context);
         let references = observe(&nodeset, &namespace, context);
         let seen = context.seen([
             ChildKey::new(ChildKind::Service, &namespace, &name::worker_service(controller)),
@@ -90,10 +99,17 @@ impl Reconcile<NodeSet> for NodeSets {
         };
         let uid = nodeset.uid().unwrap_or_default();
         plan.report.findings = findings;
+        let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await;
         act(&plan.actions, Some(&Workers { namespace: &namespace, owner_uid: &uid, render: &render }), context).await?;
+        plan.actions.iter().for_each(|action| cluster.tell(action));
         status::report(nodeset.as_ref(), &plan.report, |status| count(status, &workers, nodeset.spec.replicas), context).await?;
         // A pod that was deleted before the cache ever showed it is missed only when its time is up.
-        let look = if workers.iter().any(is_unseen) { BELIEVED_FOR } else { LOOK_AGAIN };
+        let look = match () {
+            () if is_unconfirmed => LOOK_SOON,
+            () if cluster.is_settling(&workers) => SETTLED,
+            () if workers.iter().any(is_unseen) => BELIEVED_FOR,
+            () => LOOK_AGAIN,
+        };
         Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
     }
 
@@ -124,14 +140,14 @@ fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Optio
 }
 
 /// The NodeSet's pods: those in the cache, and those that we just created and the cache has yet to show.
-fn observe_workers(nodeset: &NodeSet, context: &Context) -> Vec<Worker> {
+fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context: &Context) -> Vec<Worker> {
     let (name, uid) = (nodeset.name_any(), nodeset.uid().unwrap_or_default());
     let now = context.clock.now();
     let hash = render::template_hash(nodeset);
     let pods = context.stores.pods.state_filter(|pod| pod.metadata.namespace == nodeset.metadata.namespace && is_controlled_by(pod, &uid));
     let mut workers: BTreeMap<String, Worker> = BTreeMap::new();
     for pod in pods {
-        if let Some(worker) = worker(&name, &hash, &pod, context) {
+        if let Some(worker) = worker(&name, &hash, &pod, cluster, context) {
             workers.insert(worker.name.clone(), worker);
         }
     }
@@ -144,7 +160,9 @@ fn observe_workers(nodeset: &NodeSet, context: &Context) -> Vec<Worker> {
             uid: String::new(),
             stage: Stage::Starting,
             is_current: true,
-            has_jobs: jobs(),
+            deletion_cost: 0,
+            node: pod.clone(),
+            in_slurm: InSlurm::unknown("its pod was just created"),
             trouble: None,
         };
         workers.insert(pod, new);
@@ -161,10 +179,11 @@ fn is_controlled_by(pod: &PodView, uid: &str) -> bool {
     pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.uid == uid)
 }
 
-fn worker(nodeset: &str, hash: &str, pod: &PodView, context: &Context) -> Option<Worker> {
+fn worker(nodeset: &str, hash: &str, pod: &PodView, cluster: &Cluster<'_>, context: &Context) -> Option<Worker> {
     let name = pod.name_any();
     let uid = pod.uid().unwrap_or_default();
     let is_deleted = context.memory.deleted.get(&uid).is_some_and(|at| is_recent(at, context.clock.now()));
+    let node = pod.labels().get(label::POD_HOSTNAME).cloned().unwrap_or_else(|| name.clone());
     let stage = match pod {
         _ if is_deleted || pod.is_going() => Stage::Going,
         _ if pod.is_ended() => Stage::Ended,
@@ -175,16 +194,19 @@ fn worker(nodeset: &str, hash: &str, pod: &PodView, context: &Context) -> Option
         ordinal: name::worker_ordinal(nodeset, &name)?,
         stage,
         is_current: pod.labels().get(label::TEMPLATE_HASH).is_some_and(|found| found == hash),
-        has_jobs: jobs(),
+        deletion_cost: pod.annotations().get(annotation::POD_DELETION_COST).map_or(0, |cost| deletion_cost(cost)),
+        in_slurm: cluster.node(&node),
+        node,
         trouble: pod.trouble(),
         uid,
         name,
     })
 }
 
-/// What Slurm says about the jobs of a worker. There is nobody to ask yet, and not knowing keeps every worker.
-fn jobs() -> Answer {
-    Answer::Unknown("the operator cannot ask Slurm yet".to_owned())
+/// A deletion cost as Kubernetes reads one: no plus sign, no leading zeros; what is none counts as 0.
+fn deletion_cost(text: &str) -> i32 {
+    let is_canonical = text.parse::<i32>().is_ok_and(|cost| cost.to_string() == text);
+    if is_canonical { text.parse().unwrap_or(0) } else { 0 }
 }
 
 fn count(status: &mut NodeSetStatus, workers: &[Worker], replicas: i32) {

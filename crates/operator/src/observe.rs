@@ -105,6 +105,14 @@ pub(crate) async fn observe_claim(client: &Client, namespace: &str, name: &str) 
     Ok(claims.get_opt(name).await?.map(|claim| claim.spec.and_then(|spec| spec.access_modes).unwrap_or_default()))
 }
 
+/// The storage class of a claim that exists and has no volume; empty where it names none.
+pub(crate) async fn observe_unbound_claim(context: &Context, namespace: &str, name: &str) -> Result<Option<String>, Error> {
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), namespace);
+    let found = claims.get_opt(name).await.map_err(Error::read(format!("claim `{namespace}/{name}`")))?;
+    let unbound = found.and_then(|claim| claim.spec).filter(|spec| spec.volume_name.as_deref().unwrap_or_default().is_empty());
+    Ok(unbound.map(|spec| spec.storage_class_name.unwrap_or_default()))
+}
+
 /// What there is to say about an object of a kind whose findings depend on nothing else.
 pub(crate) fn findings_of(kind: Kind, object: &impl Serialize) -> Vec<Finding> {
     findings(kind, &serde_json::to_value(object).unwrap_or_default(), &References::default())

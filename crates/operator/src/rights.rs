@@ -54,7 +54,7 @@ pub const RIGHTS: &[Right] = &[
     Right { group: "", resources: &["pods"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
     // What happened, for `kubectl describe`.
     Right { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create"] },
-    // The claim that a user brings for slurmctld's state: by name.
+    // Claims that slurmctld's state is on: by name.
     Right { group: "", resources: &["persistentvolumeclaims"], names: &[], verbs: &["get"] },
     // Keys, of which only hashes are kept. By name: no list, no watch.
     Right { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },

@@ -4,10 +4,12 @@
 //! slurmrestd that hangs holds up that task and no other.
 
 mod address;
+mod hold;
 mod link;
 mod question;
 mod token;
 mod wanted;
+mod wish;
 
 use std::{
     collections::BTreeMap,
@@ -26,8 +28,10 @@ use slipway_slurm::{rest::Client, snapshot::Snapshot};
 use tokio_util::sync::CancellationToken;
 
 pub use address::Address;
+pub use hold::hold;
 pub use question::{partitions_have_jobs, registered_nodes, workers_behind};
 pub use wanted::Key;
+pub use wish::Wish;
 
 use crate::step::keep_in_step;
 use link::Link;
@@ -96,13 +100,12 @@ impl Clusters {
         }
     }
 
-    /// Has Slurm read its configuration again soon, once for all who ask meanwhile. False where there is no link.
+    /// Has Slurm told something soon, once for all who wish the same meanwhile. False where there is no link. Never waits.
     ///
-    /// What comes of it shows in the snapshot and in [`Self::configured_at`]. Only for a configuration that was checked: slurmctld says that all is
-    /// well and then ends itself over a bad one.
-    pub fn reconfigure(&self, namespace: &str, controller: &str, why: &str) -> bool {
+    /// What comes of it shows in the snapshot and in [`Self::configured_at`].
+    pub fn wish(&self, namespace: &str, controller: &str, wish: Wish) -> bool {
         self.links().get(&Key::new(namespace, controller)).is_some_and(|link| {
-            link.reconfigure(why);
+            link.wish(wish);
             true
         })
     }
@@ -112,6 +115,13 @@ impl Clusters {
     pub fn read_soon(&self, namespace: &str, controller: &str) {
         if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
             link.read_soon();
+        }
+    }
+
+    /// Has slurmctld asked soon when it read its configuration.
+    pub fn read_configuration_soon(&self, namespace: &str, controller: &str) {
+        if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
+            link.read_configuration_soon();
         }
     }
 

@@ -73,7 +73,7 @@ async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in
     claim(&stage, "many", "ReadWriteMany");
     let refused = [
         (with_files("a", "reserved"), ["`reserved`", "`slurm.conf`", "spec.extraConf"], "InvalidSpec"),
-        (with_claim("b", "once"), ["`once`", "ReadWriteOnce", "ReadWriteMany"], "NotServed"),
+        (with_claim("b", "once"), ["`once`", "ReadWriteOnce", "ReadWriteMany"], "InvalidSpec"),
     ];
     for (object, words, _) in &refused {
         let answer = stage.create("controllers", object).await;

@@ -312,6 +312,9 @@ async fn children_outlive_an_orphaning_deletion_go_with_any_other_and_come_back_
                 "{child:?} after {policy}"
             );
         }
+        let mut written = written(&stage, before);
+        written.retain(|write, _| !markers.iter().any(|marker| write.contains(marker)));
+        assert_eq!(written, children.iter().map(|child| (child.write(), 1)).collect(), "nothing is done before the second life");
     }
 
     // One that went before anybody collected what it owned: its children name an owner that is no more.

@@ -14,7 +14,7 @@ use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use slipway_api::{NodeSet, RestApi, SlurmController};
-use slipway_operator::slurm::{Clusters, Ground, Sources, Wakes, partitions_have_jobs};
+use slipway_operator::slurm::{Clusters, Ground, Sources, Wakes, Wish, partitions_have_jobs};
 use slipway_plan::gate::Answer as Verdict;
 use slipway_runtime::clock::{Clock, SystemClock};
 use slipway_runtime::health::Health;
@@ -170,7 +170,7 @@ async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
     // When slurmctld read its configuration is known, and moves when it reads it again.
     let before = eventually("the moment of the configuration", async || registry.clusters.configured_at(NAMESPACE, "x")).await;
     first.turn(Duration::from_secs(100));
-    assert!(registry.clusters.reconfigure(NAMESPACE, "x", "a test"));
+    assert!(registry.clusters.wish(NAMESPACE, "x", Wish::Reconfigure("a test".to_owned())));
     eventually("a later moment of the configuration", async || match registry.clusters.configured_at(NAMESPACE, "x") {
         Ok(after) if after > before => Ok(()),
         other => Err(format!("{other:?}, before it was {before}")),
@@ -200,7 +200,7 @@ async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
     .await;
     assert_eq!(registry.metrics.slurm_clusters.get(), 0);
     assert!(registry.clusters.configured_at(NAMESPACE, "x").unwrap_err().contains("no RestApi"));
-    assert!(!registry.clusters.reconfigure(NAMESPACE, "x", "a test"));
+    assert!(!registry.clusters.wish(NAMESPACE, "x", Wish::Reconfigure("a test".to_owned())));
     // Nodes are read each two and a half seconds where anybody reads at all.
     let asked = second.requests("");
     tokio::time::sleep(Duration::from_secs(6)).await;

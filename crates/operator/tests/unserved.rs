@@ -122,6 +122,8 @@ async fn objects_of_a_kind_that_is_not_served_say_so_once_and_nothing_else_happe
     }
     create_all(&stage, "third").await;
     let mut writes = stage.writes().split_off(before);
+    // Each new object has an event or two about what it says.
+    writes.retain(|write| !write.contains("\"events\""));
     writes.sort();
     let expected: Vec<_> = unserved_kinds()
         .iter()

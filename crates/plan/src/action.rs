@@ -13,6 +13,12 @@ pub enum Action {
     CreateWorker { ordinal: u32, name: String },
     /// Delete a worker pod, if it is still the one with this UID. Only [`crate::gate`] gives leave to make this.
     DeleteWorker { name: String, uid: String },
+    /// Let no new job come to these nodes of Slurm; those that run go on. The reason gets our prefix.
+    Drain { nodes: Vec<String>, reason: String },
+    /// Let jobs come again to nodes that we drained.
+    Undrain { nodes: Vec<String> },
+    /// Let jobs come again to nodes that the farewell of an earlier pod set down.
+    Resume { nodes: Vec<String> },
     /// Set labels and annotations of a pod that another controller made, or take them away.
     MarkPod { pod: PodId, marks: Marks },
     /// Delete a pod that another controller made and will make anew. Only [`crate::gate`] gives leave to make this.
@@ -52,6 +58,9 @@ impl fmt::Display for Action {
             Self::Remove { key, .. } => write!(out, "delete {key}"),
             Self::CreateWorker { name, .. } => write!(out, "create pod `{name}`"),
             Self::DeleteWorker { name, .. } => write!(out, "delete pod `{name}`"),
+            Self::Drain { nodes, reason } => write!(out, "drain {}: {reason}", nodes.join(", ")),
+            Self::Undrain { nodes } => write!(out, "undrain {}", nodes.join(", ")),
+            Self::Resume { nodes } => write!(out, "resume {}", nodes.join(", ")),
             Self::MarkPod { pod, .. } => write!(out, "mark pod `{}`", pod.name),
             Self::DeletePod { pod, why, .. } => write!(out, "delete pod `{}`: {why}", pod.name),
             Self::Reconfigure { why } => write!(out, "reconfigure Slurm: {why}"),

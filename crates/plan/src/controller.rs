@@ -203,10 +203,21 @@ impl Rollout<'_> {
 
 /// Marks that make the kubelet bring the published files to a pod now. `since` is when they were there for it to read.
 fn nudge(pod: &ControllerPod, hash: &str, since: Timestamp) -> Action {
-    let since = since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let annotations = [(annotation::CONFIG_HASH, hash.to_owned()), (annotation::CONFIG_SINCE, since)];
+    mark(pod, [(annotation::CONFIG_HASH, hash.to_owned()), (annotation::CONFIG_SINCE, written(since))])
+}
+
+/// The same once more, for a kubelet that looked too early. Since when the files were there does not change by it.
+fn nudge_again(pod: &ControllerPod, now: Timestamp) -> Action {
+    mark(pod, [(annotation::CONFIG_TOLD_AGAIN, written(now))])
+}
+
+fn mark<const N: usize>(pod: &ControllerPod, annotations: [(&str, String); N]) -> Action {
     let annotations = annotations.map(|(key, value)| (key.to_owned(), Some(value))).into();
     Action::MarkPod { pod: pod.id.clone(), marks: crate::Marks { annotations, ..crate::Marks::default() } }
+}
+
+fn written(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use slipway_api::{
     child::{Child, ChildKey, ChildKind},
-    digest,
+    digest, quantity,
 };
 
 use crate::{Action, Plan};
@@ -107,12 +107,28 @@ pub fn plan_children(desired: Vec<Child>, seen: &SeenChildren, now: Timestamp, p
 pub fn covers(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => desired.iter().all(|(key, wanted)| {
-            live.get(key).is_some_and(|found| covers(found, wanted)) || (is_nothing(wanted) && !live.contains_key(key))
+            live.get(key).is_some_and(|found| covers(found, wanted) || is_same_amount(key, found, wanted))
+                || (is_nothing(wanted) && !live.contains_key(key))
         }),
         (Value::Array(live), Value::Array(desired)) => {
             live.len() == desired.len() && live.iter().zip(desired).all(|(found, wanted)| covers(found, wanted))
         }
         _ => live == desired,
+    }
+}
+
+/// Whether both say how much there should be of something, and mean the same: the server writes amounts in its own way.
+fn is_same_amount(key: &str, live: &Value, wanted: &Value) -> bool {
+    let is_same = |live: &Value, wanted: &Value| {
+        let text = |amount: &Value| amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
+        quantity::is_same(&text(live), &text(wanted))
+    };
+    match (key, live, wanted) {
+        ("requests" | "limits", Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(resource, wanted)| live.get(resource).is_some_and(|live| is_same(live, wanted)))
+        }
+        ("sizeLimit", live, wanted) => is_same(live, wanted),
+        _ => false,
     }
 }
 

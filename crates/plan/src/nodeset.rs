@@ -3,13 +3,19 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use slipway_api::{child::Child, condition::Reason, name};
+use slipway_api::{child::Child, condition::Reason, name, slurm_node::SCALE_IN};
 
 use crate::{
     Action, Plan, Wait,
     drift::{self, SeenChildren},
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Deed, Room, Verdict, gate},
 };
+
+mod in_slurm;
+mod victim;
+
+pub use in_slurm::{Finish, Hold, InSlurm};
+pub use victim::plan_scale_in;
 
 /// Pods created in one pass: enough to keep the API server busy, few enough that a pass ends in time.
 const MAX_CREATIONS: usize = 250;
@@ -23,8 +29,11 @@ pub struct Worker {
     pub stage: Stage,
     /// Whether it was made from the present template.
     pub is_current: bool,
-    /// Whether jobs run on it.
-    pub has_jobs: Answer,
+    /// The lower, the sooner it leaves when the NodeSet shrinks.
+    pub deletion_cost: i32,
+    /// Name of its node in Slurm, and what Slurm says about that.
+    pub node: String,
+    pub in_slurm: InSlurm,
     /// What keeps it from getting ready, when the kubelet or the scheduler said so.
     pub trouble: Option<String>,
 }
@@ -80,38 +89,63 @@ pub fn plan_scale_out(nodeset: &str, workers: &[Worker], missing: usize) -> Vec<
         .collect()
 }
 
-/// Deletes workers that ended and workers that are too many, as far as the gate gives leave.
+/// Deletes workers that ended and workers that are too many, as far as the gate gives leave. One that is too many is drained first, so that
+/// no job comes to it any more, and deleted when the last one has left it.
 fn plan_removals(workers: &[Worker], replicas: usize, plan: &mut Plan) {
     let mut available = workers.iter().filter(|worker| worker.stage == Stage::Ready).count();
     let surplus = workers.len().saturating_sub(replicas);
     let going = workers.iter().filter(|worker| worker.stage == Stage::Going).count();
     let ended = workers.iter().filter(|worker| worker.stage == Stage::Ended);
-    let excess = plan_scale_in(workers, surplus.saturating_sub(going));
+    let excess: Vec<&Worker> = plan_scale_in(workers, surplus.saturating_sub(going)).collect();
+    let leaving: BTreeSet<u32> = excess.iter().map(|worker| worker.ordinal).collect();
     let mut seen = BTreeSet::new();
+    let (mut to_drain, mut waits) = (Vec::new(), Vec::new());
     for worker in ended.chain(excess).filter(|worker| seen.insert(worker.ordinal)) {
         let costs_a_worker = worker.stage == Stage::Ready;
         let what = format!("delete pod `{}`", worker.name);
-        let deed = Deed { what, is_ours: true, ends_jobs: worker.has_jobs.clone(), costs_a_worker };
+        let ends_jobs = worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended);
+        let deed = Deed { what, is_ours: true, ends_jobs, costs_a_worker };
         match gate(&deed, Room { available, floor: replicas }) {
             Verdict::Allowed => {
                 available -= usize::from(costs_a_worker);
                 plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() });
             }
             Verdict::Wait(why) | Verdict::Refused(why) => {
-                plan.report.wait(Reason::WaitingForSlurm, format!("{why}; to remove it yourself, delete the pod"));
+                if leaving.contains(&worker.ordinal) && worker.in_slurm.may_get_jobs() {
+                    to_drain.push(worker.node.clone());
+                }
+                waits.push(why);
             }
         }
     }
+    if let Some(first) = waits.first() {
+        let more = if waits.len() > 1 { format!("; and {} more like it", waits.len() - 1) } else { String::new() };
+        plan.report.wait(Reason::WaitingForSlurm, format!("{first}{more}; to remove it yourself, delete the pod"));
+    }
+    if !to_drain.is_empty() {
+        plan.actions.push(Action::Drain { nodes: to_drain, reason: SCALE_IN.to_owned() });
+    }
+    plan_returns(workers, &leaving, plan);
 }
 
-/// Chooses which workers leave when a NodeSet shrinks.
-///
-/// Those that do not work yet before those that do, then from the highest ordinal down. The order is total: two planners with the same input
-/// choose the same pods.
-pub fn plan_scale_in(workers: &[Worker], excess: usize) -> impl Iterator<Item = &Worker> {
-    let mut ranked: Vec<_> = workers.iter().filter(|worker| worker.stage != Stage::Going).collect();
-    ranked.sort_by_key(|worker| (worker.stage == Stage::Ready, std::cmp::Reverse(worker.ordinal)));
-    ranked.into_iter().take(excess)
+/// Lets workers that stay take jobs again, where it was us who kept them from it: a scale-in that was taken back, or the farewell of a pod whose
+/// place this one has taken. What others decided about a node stays.
+fn plan_returns(workers: &[Worker], leaving: &BTreeSet<u32>, plan: &mut Plan) {
+    let staying = workers.iter().filter(|worker| worker.stage == Stage::Ready && !leaving.contains(&worker.ordinal));
+    let (mut to_undrain, mut to_resume) = (Vec::new(), Vec::new());
+    for worker in staying {
+        match worker.in_slurm.hold {
+            Hold::DrainedByUs => to_undrain.push(worker.node.clone()),
+            Hold::DownByUs => to_resume.push(worker.node.clone()),
+            Hold::Open | Hold::ByOthers | Hold::Unknown => {}
+        }
+    }
+    if !to_undrain.is_empty() {
+        plan.actions.push(Action::Undrain { nodes: to_undrain });
+    }
+    if !to_resume.is_empty() {
+        plan.actions.push(Action::Resume { nodes: to_resume });
+    }
 }
 
 fn report_progress(workers: &[Worker], replicas: usize, plan: &mut Plan) {

@@ -11,7 +11,6 @@ mod metadata;
 pub mod monitor;
 pub mod nodeset;
 mod probe;
-mod quantity;
 pub mod restapi;
 mod service;
 mod sidecar;

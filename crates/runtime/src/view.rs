@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use slipway_api::annotation;
 
 /// Annotations that are read; all others are left out.
-const ANNOTATIONS: [&str; 2] = [annotation::CONFIG_HASH, annotation::CONFIG_SINCE];
+const ANNOTATIONS: [&str; 3] = [annotation::CONFIG_HASH, annotation::CONFIG_SINCE, annotation::POD_DELETION_COST];
 /// How much of a container's last words is kept.
 const LONGEST_LAST_WORDS: usize = 200;
 

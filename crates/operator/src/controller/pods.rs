@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::{
     context::Context,
     memory::is_recent,
-    slurm::{partitions_have_jobs, registered_nodes, workers_behind},
+    slurm::{Wish, partitions_have_jobs, registered_nodes, workers_behind},
 };
 
 /// The pods of slurmctld, in the order of their names.
@@ -108,20 +108,17 @@ pub(super) fn nodes(namespace: &str, name: &str, context: &Context) -> HostSet {
 }
 
 /// Remembers what was done about a configuration, and has Slurm read it once more where that was planned; it was published and checked.
-pub(super) fn follow_up(namespace: &str, name: &str, hash: &str, pods: &[ControllerPod], action: &Action, context: &Context) {
+pub(super) fn follow_up(namespace: &str, name: &str, hash: &str, action: &Action, context: &Context) {
     let (key, now) = (key(namespace, name), context.clock.now());
     match action {
         Action::Apply(child) if child.key.kind == ChildKind::ConfigMap => {
             let published = Configuration::of_config_map(&child.body).hash();
             context.memory.published.insert(key, (published, now));
         }
-        Action::MarkPod { pod, marks } if marks.annotations.contains_key(annotation::CONFIG_HASH) => {
-            let is_told = |known: &&ControllerPod| known.id == *pod && known.told.as_ref().is_some_and(|(told, _)| told == hash);
-            if pods.iter().any(|known| is_told(&known)) {
-                context.memory.nudges.count(&key, hash, now);
-            }
+        Action::MarkPod { marks, .. } if marks.annotations.contains_key(annotation::CONFIG_TOLD_AGAIN) => {
+            context.memory.nudges.count(&key, hash, now);
         }
-        Action::Reconfigure { why } if context.clusters.reconfigure(namespace, name, why) => {
+        Action::Reconfigure { why } if context.clusters.wish(namespace, name, Wish::Reconfigure(why.clone())) => {
             context.memory.repeats.count(&key, hash, now);
         }
         _ => {}

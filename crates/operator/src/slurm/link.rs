@@ -1,6 +1,7 @@
 //! The link to one cluster: a client, a snapshot, and the task that keeps both.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -18,7 +19,7 @@ use slipway_slurm::{
 use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use super::{
-    Ground, Key, Wanted,
+    Ground, Key, Wanted, Wish,
     question::FRESH,
     token::{KeyPlace, Tokens},
 };
@@ -45,8 +46,8 @@ struct Line {
     /// When slurmctld last read its configuration, or why that is not known.
     configured_at: Mutex<Result<Timestamp, String>>,
     configuration_soon: Notify,
-    /// Why the configuration is to be read again, if somebody wishes it.
-    wish: Mutex<Option<String>>,
+    /// What is to be told to Slurm, in its order.
+    wishes: Mutex<VecDeque<Wish>>,
     wished: Notify,
     /// Somebody decides by the queue.
     queue_wanted: Notify,
@@ -69,7 +70,7 @@ impl Link {
             handle,
             configured_at: Mutex::new(Err("Slurm was not asked yet".to_owned())),
             configuration_soon: Notify::new(),
-            wish: Mutex::default(),
+            wishes: Mutex::default(),
             wished: Notify::new(),
             queue_wanted: Notify::new(),
         });
@@ -116,8 +117,16 @@ impl Link {
         }
     }
 
-    pub(super) fn reconfigure(&self, why: &str) {
-        *locked(&self.line.wish) = Some(why.to_owned());
+    pub(super) fn read_configuration_soon(&self) {
+        self.line.configuration_soon.notify_one();
+    }
+
+    /// Leaves a wish; the same twice is one.
+    pub(super) fn wish(&self, wish: Wish) {
+        let mut wishes = locked(&self.line.wishes);
+        if !wishes.contains(&wish) {
+            wishes.push_back(wish);
+        }
         self.line.wished.notify_one();
     }
 }
@@ -198,17 +207,20 @@ impl Line {
         }
     }
 
-    /// Makes slurmctld read its configuration when somebody wishes it. What fails is not repeated: whoever wished it sees that nothing came of it.
+    /// Tells Slurm what somebody wishes. What fails is not repeated: whoever wished it sees that nothing came of it.
     async fn carry_out_wishes(&self) {
         loop {
-            self.wished.notified().await;
-            let Some(why) = locked(&self.wish).take() else { continue };
-            match self.client.reconfigure().await {
-                Ok(()) => tracing::info!(controller = %self.key, %why, "Slurm was told to read its configuration again"),
-                Err(error) => {
-                    tracing::warn!(controller = %self.key, %why, %error, "Slurm could not be told to read its configuration again");
-                }
+            let next = locked(&self.wishes).front().cloned();
+            let Some(wish) = next else {
+                self.wished.notified().await;
+                continue;
+            };
+            match wish.carry_out(&self.client).await {
+                Ok(()) => tracing::info!(controller = %self.key, %wish, "Slurm was told"),
+                Err(error) => tracing::warn!(controller = %self.key, %wish, %error, "Slurm could not be told"),
             }
+            // Only now, so that nobody leaves it a second time meanwhile.
+            locked(&self.wishes).pop_front();
             self.read_soon();
         }
     }

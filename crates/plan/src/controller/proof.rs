@@ -5,13 +5,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use slipway_api::condition::{CONFIGURATION_APPLIED, Reason, Saying, Standing};
 
-use super::{ControllerPod, nudge};
+use super::{ControllerPod, nudge, nudge_again};
 use crate::{Action, Plan};
 
 /// slurmctld tells its workers within a second. Only later is one that did not hear it called late.
 const SETTLE: Duration = Duration::from_secs(10);
 /// The kubelet brings new files within a second or two of being told of them; after this time it is told again.
 const TELL_AGAIN: Duration = Duration::from_secs(15);
+/// How soon to look again whether it was read.
+const LOOK_SOON: Duration = Duration::from_secs(2);
 /// How often a configuration is passed on again to whoever missed it. One whose clock is wrong looks late for ever.
 const MOST_REPEATS: u32 = 3;
 /// The pause before the first repetition; each is twice as long as the one before.
@@ -110,17 +112,18 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
     };
     let told_at = current.pods.iter().filter_map(|pod| pod.told.as_ref()).map(|(_, since)| *since).max();
     if let Some(told_at) = told_at.filter(|told_at| current.in_place && read_at < *told_at && !current.was_proven) {
-        let is_late = now.duration_since(told_at).unsigned_abs() >= TELL_AGAIN;
-        if is_late && proof.nudges < MOST_REPEATS {
-            plan.actions.extend(current.pods.iter().filter(|pod| !pod.is_going).map(|pod| nudge(pod, current.hash, now)));
+        // Each time it looks late, twice as late as before.
+        let patience = TELL_AGAIN * 2_u32.pow(proof.nudges.min(MOST_REPEATS));
+        if proof.nudges < MOST_REPEATS && now.duration_since(told_at).unsigned_abs() >= patience {
+            plan.actions.extend(current.pods.iter().filter(|pod| !pod.is_going).map(|pod| nudge_again(pod, now)));
         }
         if proof.nudges < MOST_REPEATS {
-            plan.wake_within(TELL_AGAIN);
+            plan.wake_within(LOOK_SOON);
         }
         return pending("slurmctld was told of the configuration and has not read it yet: see the log of its container `reconfigure`");
     }
     if !current.in_place && !current.was_proven && current.is_older_than_its_pods(read_at, now) {
-        plan.wake_within(TELL_AGAIN);
+        plan.wake_within(LOOK_SOON);
         return pending("slurmctld is up with the configuration, and Slurm has not said so yet");
     }
     if proof.behind.is_empty() {

@@ -23,6 +23,9 @@ fn seen(live: Value, accepted: Option<Accepted>) -> Seen {
 #[case::longer_list(json!({"a": [1, 2]}), json!({"a": [1]}), false)]
 #[case::item_with_defaults(json!({"a": [{"x": 1, "y": 0}]}), json!({"a": [{"x": 1}]}), true)]
 #[case::other_order(json!({"a": [1, 2]}), json!({"a": [2, 1]}), false)]
+#[case::the_same_amount(json!({"limits": {"cpu": "100m", "memory": "1Gi"}}), json!({"limits": {"cpu": 0.1, "memory": "1024Mi"}}), true)]
+#[case::another_amount(json!({"requests": {"storage": "1Gi"}}), json!({"requests": {"storage": "1G"}}), false)]
+#[case::no_amount(json!({"value": "1Gi"}), json!({"value": "1024Mi"}), false)]
 fn a_live_object_covers_what_is_wanted(#[case] live: Value, #[case] desired: Value, #[case] expected: bool) {
     assert_eq!(covers(&live, &desired), expected);
 }

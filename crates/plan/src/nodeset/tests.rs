@@ -2,15 +2,38 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
-use crate::unmet;
+use crate::{gate::Answer, unmet};
 
-fn worker(ordinal: u32, stage: Stage, has_jobs: Answer) -> Worker {
+fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
     let name = name::worker_pod("w", ordinal);
-    Worker { uid: format!("uid-{ordinal}"), name, ordinal, stage, is_current: true, has_jobs, trouble: None }
+    let (uid, node) = (format!("uid-{ordinal}"), name.clone());
+    Worker { uid, node, name, ordinal, stage, is_current: true, deletion_cost: 0, in_slurm, trouble: None }
 }
 
-fn unknown() -> Answer {
-    Answer::Unknown("nobody asked Slurm".into())
+fn unknown() -> InSlurm {
+    InSlurm::unknown("nobody asked Slurm")
+}
+
+/// Idle, and free to take jobs.
+fn idle() -> InSlurm {
+    InSlurm { is_registered: Answer::Yes, is_drained: Answer::No, is_busy: Answer::No, hold: Hold::Open, finish: Finish::Free }
+}
+
+fn busy() -> InSlurm {
+    InSlurm { is_busy: Answer::Yes, finish: Finish::Never, ..idle() }
+}
+
+/// Drained by us, and empty.
+fn drained() -> InSlurm {
+    InSlurm { is_drained: Answer::Yes, hold: Hold::DrainedByUs, ..idle() }
+}
+
+fn draining() -> InSlurm {
+    InSlurm { hold: Hold::DrainedByUs, ..busy() }
+}
+
+fn unregistered() -> InSlurm {
+    InSlurm { is_registered: Answer::No, ..idle() }
 }
 
 fn plan(workers: &[Worker], replicas: usize) -> Plan {
@@ -46,13 +69,57 @@ fn one_pass_creates_a_bounded_number() {
 
 #[rstest]
 #[case::unknown(unknown(), &[])]
-#[case::busy(Answer::Yes, &[])]
-#[case::idle(Answer::No, &["delete pod `w-1`"])]
-fn a_surplus_worker_leaves_only_when_surely_idle(#[case] jobs: Answer, #[case] actions: &[&str]) {
-    let workers = [worker(0, Stage::Ready, jobs.clone()), worker(1, Stage::Ready, jobs)];
-    let plan = plan(&workers, 1);
-    assert_eq!(words(&plan), actions);
-    assert_eq!(plan.report.is_ready(), !actions.is_empty());
+#[case::busy(busy(), &["drain w-1: Pod is pending termination for scale-in"])]
+#[case::idle(idle(), &["drain w-1: Pod is pending termination for scale-in"])]
+#[case::draining(draining(), &[])]
+#[case::drained(drained(), &["delete pod `w-1`"])]
+#[case::drained_by_others(InSlurm { hold: Hold::ByOthers, ..drained() }, &["delete pod `w-1`"])]
+#[case::draining_by_others(InSlurm { hold: Hold::ByOthers, ..draining() }, &[])]
+#[case::not_in_slurm(unregistered(), &["delete pod `w-1`"])]
+fn a_surplus_worker_is_drained_and_leaves_when_it_is_empty(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
+    let workers = [worker(0, Stage::Ready, idle()), InSlurm::clone(&in_slurm).into_worker(1)];
+    assert_eq!(words(&plan(&workers, 1)), actions);
+}
+
+impl InSlurm {
+    fn into_worker(self, ordinal: u32) -> Worker {
+        Worker { deletion_cost: -1, ..worker(ordinal, Stage::Ready, self) }
+    }
+}
+
+#[rstest]
+#[case::scale_in_taken_back(drained(), &["undrain w-0"])]
+#[case::still_draining(draining(), &["undrain w-0"])]
+#[case::farewell_of_the_pod_before(InSlurm { hold: Hold::DownByUs, ..idle() }, &["resume w-0"])]
+#[case::an_admin_s_drain(InSlurm { hold: Hold::ByOthers, ..drained() }, &[])]
+#[case::unknown(unknown(), &[])]
+fn a_worker_that_stays_takes_jobs_again_where_only_we_kept_it_from_that(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
+    assert_eq!(words(&plan(&[worker(0, Stage::Ready, in_slurm.clone())], 1)), actions);
+    assert_eq!(words(&plan(&[worker(0, Stage::Starting, in_slurm)], 1)), [""; 0], "one that is not up yet is left alone");
+}
+
+#[test]
+fn idle_ones_leave_before_busy_ones_and_the_soonest_first() {
+    let until = |seconds| InSlurm { finish: Finish::At(Timestamp::from_second(seconds).unwrap()), ..busy() };
+    let cheap = Worker { deletion_cost: -5, ..worker(1, Stage::Ready, busy()) };
+    let workers = [
+        worker(0, Stage::Ready, idle()),
+        cheap,
+        worker(2, Stage::Ready, until(200)),
+        worker(3, Stage::Ready, until(100)),
+        worker(4, Stage::Ready, idle()),
+        worker(5, Stage::Starting, unknown()),
+    ];
+    let order: Vec<u32> = plan_scale_in(&workers, 6).map(|worker| worker.ordinal).collect();
+    assert_eq!(order, [5, 1, 4, 0, 3, 2]);
+}
+
+#[test]
+fn many_are_drained_in_one_call() {
+    let workers: Vec<_> = (0..200).map(|ordinal| worker(ordinal, Stage::Ready, if ordinal < 10 { busy() } else { idle() })).collect();
+    let plan = plan(&workers, 5);
+    let drains: Vec<_> = plan.actions.iter().filter(|action| matches!(action, Action::Drain { nodes, .. } if nodes.len() == 195)).collect();
+    assert_eq!((drains.len(), plan.actions.len()), (1, 1));
 }
 
 #[test]
@@ -68,14 +135,16 @@ fn waiting_to_scale_in_says_why_and_what_to_do() {
 
 #[rstest]
 #[case::unknown(unknown(), &[])]
-#[case::surely_no_jobs(Answer::No, &["delete pod `w-0`"])]
-fn an_ended_worker_is_replaced_through_the_gate(#[case] jobs: Answer, #[case] actions: &[&str]) {
-    assert_eq!(words(&plan(&[worker(0, Stage::Ended, jobs)], 1)), actions);
+#[case::surely_no_jobs(idle(), &["delete pod `w-0`"])]
+#[case::not_in_slurm(unregistered(), &["delete pod `w-0`"])]
+#[case::slurm_still_sees_a_job(busy(), &[])]
+fn an_ended_worker_is_replaced_through_the_gate(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
+    assert_eq!(words(&plan(&[worker(0, Stage::Ended, in_slurm)], 1)), actions);
 }
 
 #[test]
 fn a_missing_controller_stops_new_workers_and_spares_old_ones() {
-    let workers = [worker(0, Stage::Ready, Answer::No)];
+    let workers = [worker(0, Stage::Ready, idle())];
     let plan = nodeset(Observed {
         nodeset: "w",
         replicas: 3,
@@ -118,7 +187,7 @@ fn the_first_troubled_pod_is_named() {
 
 #[test]
 fn an_old_template_is_reported_and_nothing_is_deleted_for_it() {
-    let mut old = worker(0, Stage::Ready, Answer::No);
+    let mut old = worker(0, Stage::Ready, idle());
     old.is_current = false;
     let plan = plan(&[old], 1);
     assert_eq!(plan.actions, []);
@@ -129,21 +198,34 @@ fn stage() -> impl Strategy<Value = Stage> {
     prop_oneof![Just(Stage::Starting), Just(Stage::Ready), Just(Stage::Ended)]
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
-    prop_oneof![Just(Answer::Yes), Just(Answer::No), Just(unknown())]
+fn in_slurm() -> impl Strategy<Value = InSlurm> {
+    let by_others = InSlurm { hold: Hold::ByOthers, ..drained() };
+    let down = InSlurm { hold: Hold::DownByUs, ..idle() };
+    prop::sample::select(vec![unknown(), idle(), busy(), drained(), draining(), unregistered(), by_others, down])
 }
 
 fn fleet() -> impl Strategy<Value = Vec<Worker>> {
-    prop::collection::btree_map(0..20_u32, (stage(), answer()), 0..12)
-        .prop_map(|fleet| fleet.into_iter().map(|(ordinal, (stage, jobs))| worker(ordinal, stage, jobs)).collect())
+    prop::collection::btree_map(0..20_u32, (stage(), in_slurm(), -1..2_i32), 0..12).prop_map(|fleet| {
+        let worker = |(ordinal, (stage, in_slurm, deletion_cost))| Worker { deletion_cost, ..worker(ordinal, stage, in_slurm) };
+        fleet.into_iter().map(worker).collect()
+    })
 }
 
-/// A cluster that does what it is told: new pods get ready and idle, deleted pods are gone.
+/// A cluster that does what it is told: new pods get ready and idle, deleted pods are gone, drained nodes empty when their jobs have ended.
 fn carry_out(fleet: &mut Vec<Worker>, plan: &Plan) {
+    let hold = |fleet: &mut Vec<Worker>, nodes: &[String], hold: Hold| {
+        for worker in fleet.iter_mut().filter(|worker| nodes.contains(&worker.node)) {
+            worker.in_slurm.hold = hold;
+            let is_empty = hold == Hold::DrainedByUs && worker.in_slurm.is_busy == Answer::No;
+            worker.in_slurm.is_drained = if is_empty { Answer::Yes } else { Answer::No };
+        }
+    };
     for action in &plan.actions {
         match action {
-            Action::CreateWorker { ordinal, .. } => fleet.push(worker(*ordinal, Stage::Ready, Answer::No)),
+            Action::CreateWorker { ordinal, .. } => fleet.push(worker(*ordinal, Stage::Ready, idle())),
             Action::DeleteWorker { uid, .. } => fleet.retain(|worker| worker.uid != *uid),
+            Action::Drain { nodes, .. } => hold(fleet, nodes, Hold::DrainedByUs),
+            Action::Undrain { nodes } | Action::Resume { nodes } => hold(fleet, nodes, Hold::Open),
             Action::Apply(_) | Action::Remove { .. } | Action::MarkPod { .. } | Action::DeletePod { .. } | Action::Reconfigure { .. } => {}
         }
     }
@@ -155,23 +237,34 @@ fn carry_out(fleet: &mut Vec<Worker>, plan: &Plan) {
 proptest! {
     #[test]
     fn plans_carried_out_lead_to_an_empty_plan(mut fleet in fleet(), replicas in 0..12_usize) {
-        for _ in 0..4 {
+        for _ in 0..6 {
             let next = plan(&fleet, replicas);
             carry_out(&mut fleet, &next);
         }
         prop_assert_eq!(plan(&fleet, replicas).actions, vec![]);
         prop_assert!(fleet.len() >= replicas);
-        if fleet.iter().all(|worker| worker.has_jobs == Answer::No) {
+        if fleet.iter().all(|worker| worker.in_slurm.is_busy == Answer::No) {
             prop_assert_eq!(fleet.len(), replicas);
         }
     }
 
     #[test]
-    fn a_worker_that_may_have_jobs_is_never_deleted(fleet in fleet(), replicas in 0..12_usize) {
+    fn a_worker_that_may_have_or_get_a_job_is_never_deleted(fleet in fleet(), replicas in 0..12_usize) {
         for action in plan(&fleet, replicas).actions {
             if let Action::DeleteWorker { uid, .. } = action {
-                let worker = fleet.iter().find(|worker| worker.uid == uid).unwrap();
-                prop_assert_eq!(&worker.has_jobs, &Answer::No);
+                let Worker { stage, in_slurm, .. } = fleet.iter().find(|worker| worker.uid == uid).unwrap();
+                let is_safe = in_slurm.is_registered == Answer::No || in_slurm.is_drained == Answer::Yes;
+                prop_assert!(is_safe || (*stage == Stage::Ended && in_slurm.is_busy == Answer::No));
+            }
+        }
+    }
+
+    #[test]
+    fn what_others_decided_about_a_node_stays(fleet in fleet(), replicas in 0..12_usize) {
+        for action in plan(&fleet, replicas).actions {
+            if let Action::Drain { nodes, .. } | Action::Undrain { nodes } | Action::Resume { nodes } = action {
+                let touched = fleet.iter().filter(|worker| nodes.contains(&worker.node));
+                prop_assert!(touched.into_iter().all(|worker| !matches!(worker.in_slurm.hold, Hold::ByOthers | Hold::Unknown)));
             }
         }
     }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use slipway_api::{
     NodeSet, Raw, annotation, env, image,
     label::{self, Component},
-    name, owner, slurm_node, volume,
+    name, owner, quantity, slurm_node, volume,
 };
 
 use super::{
@@ -10,12 +10,19 @@ use super::{
     slurm::{self, node_items},
     template_hash,
 };
-use crate::{Invalid, controller, merge, metadata::Marks, probe, quantity, sidecar};
+use crate::{Invalid, controller, merge, metadata::Marks, probe, sidecar};
 
-/// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out. Where slurmctld is gone, `scontrol` would wait
-/// for it until the pod's grace ends.
+/// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out. What an administrator wrote on the node stays:
+/// whoever comes back under its name is still theirs to release. Where slurmctld is gone, Slurm's programs would wait until the pod's grace ends.
 fn farewell() -> String {
-    format!("timeout 5 scontrol update nodename=$(hostname) state=down reason='{}Pod is terminating';", slurm_node::REASON_PREFIX)
+    let (prefix, text) = (slurm_node::REASON_PREFIX, slurm_node::FAREWELL);
+    format!(
+        r#"node=$(hostname)
+reason=$(timeout 5 sinfo --noheader --nodes="$node" --format=%E | head -n 1)
+case "$reason" in ''|none|'{prefix}'*) reason='{prefix}{text}' ;; esac
+timeout 5 scontrol update nodename="$node" state=down reason="$reason"
+"#
+    )
 }
 
 pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<Value, Invalid> {

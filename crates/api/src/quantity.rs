@@ -1,13 +1,22 @@
-//! Kubernetes quantities, as far as slurmd needs them.
+//! Kubernetes quantities, as far as they are read here.
 
 /// CPUs, rounded up; `None` when it is not a quantity.
-pub(crate) fn cpus(quantity: &str) -> Option<u64> {
+pub fn cpus(quantity: &str) -> Option<u64> {
     whole(parse(quantity)?.ceil())
 }
 
 /// Mebibytes, rounded down; `None` when it is not a quantity.
-pub(crate) fn mebibytes(quantity: &str) -> Option<u64> {
+pub fn mebibytes(quantity: &str) -> Option<u64> {
     whole((parse(quantity)? / f64::from(1 << 20)).floor())
+}
+
+/// Whether two texts are the same amount: the server stores `1Gi` for `1024Mi`, and `100m` for `0.1`.
+pub fn is_same(one: &str, other: &str) -> bool {
+    match (parse(one), parse(other)) {
+        // Most tenths have no exact binary form.
+        (Some(one), Some(other)) => (one - other).abs() <= one.abs().max(other.abs()) * 1e-9,
+        _ => one == other,
+    }
 }
 
 fn parse(quantity: &str) -> Option<f64> {
@@ -44,6 +53,18 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("1024Mi", "1Gi", true)]
+    #[case("0.1", "100m", true)]
+    #[case("1", "1000m", true)]
+    #[case("1G", "1Gi", false)]
+    #[case("0", "1n", false)]
+    #[case("one", "one", true)]
+    #[case("one", "1", false)]
+    fn amounts_are_compared_by_their_meaning(#[case] one: &str, #[case] other: &str, #[case] expected: bool) {
+        assert_eq!(is_same(one, other), expected);
+    }
 
     #[rstest]
     #[case("2", Some(2))]
