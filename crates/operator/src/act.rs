@@ -16,6 +16,7 @@ use crate::{
     context::{Context, resource},
     error::Error,
     memory::is_recent,
+    owner::owners_stay,
 };
 
 /// The owner of worker pods, and how to make one.
@@ -64,6 +65,10 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
 async fn apply(child: &Child, context: &Context) -> Result<(), Error> {
     let key = &child.key;
     let before = context.stores.child(key);
+    if !owners_stay(key, before.as_ref(), &child.body, context).await? {
+        tracing::info!(object = %key, "left alone: its owner is being deleted");
+        return Ok(());
+    }
     if let Some(live) = &before {
         prune(key, live, &child.body, context).await?;
     }

@@ -18,6 +18,7 @@ mod monitor;
 mod nodeset;
 mod observe;
 mod obstacle;
+mod owner;
 mod restapi;
 pub mod rights;
 pub mod run;
