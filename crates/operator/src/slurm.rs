@@ -118,7 +118,7 @@ impl Clusters {
         }
     }
 
-    /// Has slurmctld asked soon when it read its configuration.
+    /// Has Slurm asked soon when slurmctld and each slurmd read their configuration.
     pub fn read_configuration_soon(&self, namespace: &str, controller: &str) {
         if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
             link.read_configuration_soon();

@@ -118,6 +118,7 @@ impl Link {
     }
 
     pub(super) fn read_configuration_soon(&self) {
+        self.line.handle.read_all_soon();
         self.line.configuration_soon.notify_one();
     }
 

@@ -8,8 +8,9 @@ use slipway_api::condition::{CONFIGURATION_APPLIED, Reason, Saying, Standing};
 use super::{ControllerPod, nudge, nudge_again};
 use crate::{Action, Plan};
 
-/// slurmctld tells its workers within a second. Only later is one that did not hear it called late.
-const SETTLE: Duration = Duration::from_secs(10);
+/// slurmctld tells its workers within a second; what Slurm says about that may be read twenty seconds later. Only then is one that did not hear it
+/// called late.
+const SETTLE: Duration = Duration::from_secs(25);
 /// The kubelet brings new files within a second or two of being told of them; after this time it is told again.
 const TELL_AGAIN: Duration = Duration::from_secs(15);
 /// How soon to look again whether it was read.
@@ -131,8 +132,12 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
     }
     let since_reading = now.duration_since(read_at).unsigned_abs();
     if since_reading < SETTLE {
-        plan.wake_within(SETTLE.saturating_sub(since_reading));
-        return if current.was_proven { proven() } else { pending("slurmctld has read the configuration and passes it on to its workers") };
+        if current.was_proven {
+            plan.wake_within(SETTLE.saturating_sub(since_reading));
+            return proven();
+        }
+        plan.wake_within(LOOK_SOON);
+        return pending("slurmctld has read the configuration and passes it on to its workers");
     }
     repeat(proof, now, plan);
     say(Standing::False, Reason::WorkersBehind, words(&proof.behind, proof.workers))

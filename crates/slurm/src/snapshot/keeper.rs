@@ -102,6 +102,8 @@ pub(super) struct Due {
 #[derive(Default)]
 struct Wishes {
     soon: Notify,
+    /// The reading that comes soon does not ask what has changed, but for everything.
+    whole: AtomicBool,
     /// The reading that comes soon is also one of the queue.
     with_queue: AtomicBool,
     followed: Mutex<BTreeSet<NodeName>>,
@@ -134,6 +136,13 @@ impl Handle {
     /// Asks for a reading of nodes and queue now, before a decision that must not miss a job that came a moment ago.
     pub fn read_queue_soon(&self) {
         self.wishes.with_queue.store(true, Ordering::SeqCst);
+        self.wishes.soon.notify_one();
+    }
+
+    /// Asks for a reading of all nodes now, for whoever waits for something that Slurm may not count as a change: when a slurmd read its files is
+    /// told a moment after everything else of a reconfigure, within the same second.
+    pub fn read_all_soon(&self) {
+        self.wishes.whole.store(true, Ordering::SeqCst);
         self.wishes.soon.notify_one();
     }
 
@@ -174,6 +183,9 @@ impl Keeper {
                 () = tokio::time::sleep_until(next) => {}
                 () = wishes.soon.notified() => {
                     self.due.nodes = Instant::now();
+                    if wishes.whole.swap(false, Ordering::SeqCst) {
+                        self.gates.nodes = None;
+                    }
                     if wishes.with_queue.swap(false, Ordering::SeqCst) {
                         self.due.jobs = self.due.nodes;
                     }
