@@ -166,7 +166,9 @@ async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in
         if is_told && accepted["reason"] == "Warnings" { Ok(()) } else { Err(accepted.to_string()) }
     })
     .await;
-    let repaired = stage.patch("controllers", "a", &json!({ "spec": { "configFileRefs": [] } })).await;
+    // Without a default partition there would be something else to say.
+    let good = json!({ "spec": { "configFileRefs": [], "extraConf": "PartitionName=all Nodes=ALL Default=YES\n" } });
+    let repaired = stage.patch("controllers", "a", &good).await;
     assert_eq!(repaired.code, 200, "{repaired:?}");
     eventually("the condition to go away", async || {
         let object = stage.object("controllers", "a").await;
