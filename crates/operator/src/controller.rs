@@ -107,7 +107,8 @@ impl Reconcile<SlurmController> for Controllers {
             tell(controller.as_ref(), action, context);
             pods::follow_up(&namespace, &name, hash.as_deref().unwrap_or_default(), action, context);
         }
-        if plan.report.sayings.iter().any(|saying| saying.reason == Reason::ConfigurationPending) {
+        // All is published and up, and only Slurm's word for it is missing.
+        if plan.report.is_ready() && plan.report.sayings.iter().any(|saying| saying.reason == Reason::ConfigurationPending) {
             context.clusters.read_configuration_soon(&namespace, &name);
         }
         status::report(controller.as_ref(), &plan.report, |_| {}, context).await?;

@@ -26,6 +26,9 @@ use crate::{
 /// So long what we told Slurm about a node may stay unseen before we believe that nothing came of it.
 const SETTLE: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 
+/// Nodes that are asked for by name in one pass: more than that takes longer than a pass may, and the rest has its turn in the next.
+const MOST_BY_NAME: usize = 20;
+
 /// One cluster, as a NodeSet looks at it.
 pub(super) struct Cluster<'a> {
     namespace: &'a str,
@@ -76,14 +79,17 @@ impl<'a> Cluster<'a> {
         if let Some(client) = self.context.clusters.client(self.namespace, self.controller) {
             let mut found = BTreeMap::new();
             let listed = client.nodes(None, |node| drop(found.insert(node.name.clone(), node))).await;
+            let mut asked = 0;
             for worker in leaving.iter().filter(|_| listed.is_ok()) {
-                let is_safe = match found.get(&worker.node) {
-                    Some(node) => is_empty(node) && (worker.stage == Stage::Ended || node.state.has(&NodeState::Drain)),
+                let is_safe = match (found.get(&worker.node), NodeName::parse(&worker.node)) {
+                    (Some(node), _) => is_empty(node) && (worker.stage == Stage::Ended || node.state.has(&NodeState::Drain)),
+                    (None, Err(_)) => true, // Slurm cannot have it
                     // A list may lack a node by mistake, so it is asked for by its name.
-                    None => match NodeName::parse(&worker.node) {
-                        Ok(name) => matches!(client.node(&name).await, Err(RestError::NotFound { .. })),
-                        Err(_) => true, // Slurm cannot have it
-                    },
+                    (None, Ok(name)) if asked < MOST_BY_NAME => {
+                        asked += 1;
+                        matches!(client.node(&name).await, Err(RestError::NotFound { .. }))
+                    }
+                    (None, Ok(_)) => false,
                 };
                 if is_safe {
                     safe.insert(worker.uid.as_str());
