@@ -44,7 +44,16 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 delete(Id { namespace, name, uid }, *grace, context).await?;
             }
             // Slurm is told by the cluster's own task; and only NodeSets have workers.
-            (Action::Reconfigure { .. } | Action::Drain { .. } | Action::Undrain { .. } | Action::Resume { .. }, _)
+            (
+                Action::Reconfigure { .. }
+                | Action::Drain { .. }
+                | Action::Undrain { .. }
+                | Action::Resume { .. }
+                | Action::SetDown { .. }
+                | Action::Describe { .. },
+                _,
+            )
+            | (Action::ShowConditions { .. }, _)
             | (Action::CreateWorker { .. } | Action::DeleteWorker { .. }, None) => {}
         }
     }

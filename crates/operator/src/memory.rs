@@ -36,7 +36,7 @@ pub(crate) struct Memory {
     /// Pods that were marked, by UID, and how.
     pub(crate) marked: Map<String, (Marks, Timestamp)>,
     /// What Slurm was told about nodes, by `namespace/controller/node`.
-    pub(crate) told: Map<String, (Hold, Timestamp)>,
+    pub(crate) told: Map<String, Told>,
     /// The configuration that each Controller wants, by `namespace/name`.
     pub(crate) wanted: Map<String, Wanted>,
     /// What was found in the configuration that is published, likewise: it is the same at every look, and looking costs time.
@@ -47,6 +47,15 @@ pub(crate) struct Memory {
     pub(crate) nudges: Map<String, Repeats>,
     /// The last configuration that was published, likewise, and when.
     pub(crate) published: Map<String, (String, Timestamp)>,
+}
+
+/// What Slurm was told about a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) hold: Hold,
+    /// Without our prefix, where it is a drain.
+    pub(crate) reason: Option<String>,
+    pub(crate) at: Timestamp,
 }
 
 /// Findings about one configuration.

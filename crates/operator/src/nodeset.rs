@@ -1,39 +1,39 @@
 //! The pass over a NodeSet.
 
+mod count;
 mod slurm;
+mod worker;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
-    NodeSet, NodeSetStatus, annotation,
+    NodeSet,
     child::{ChildKey, ChildKind},
-    label, name,
+    name,
 };
-use slipway_plan::{
-    Wait, controller as controller_plan,
-    finding::Kind,
-    nodeset::{self as plan, InSlurm, Stage, Worker},
-    unmet,
-};
+use slipway_plan::{Wait, controller as controller_plan, finding::Kind, nodeset as plan, unmet};
 use slipway_render::nodeset as render;
 use slipway_runtime::{
     failure::Failure,
     queue::{Next, Reconcile},
-    view::PodView,
 };
 
 use crate::{
     act::{Workers, act},
     context::Context,
     error::Error,
-    memory::{BELIEVED_FOR, is_recent},
+    memory::BELIEVED_FOR,
     observe::findings_of,
     obstacle::report_obstacle,
     status,
 };
 
-use self::slurm::Cluster;
+use self::{
+    count::count,
+    slurm::Cluster,
+    worker::{is_unseen, observe_workers},
+};
 
 /// A net below the watches: everything a NodeSet depends on is watched.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
@@ -69,6 +69,7 @@ impl Reconcile<NodeSet> for NodeSets {
             ChildKey::new(ChildKind::PodDisruptionBudget, &namespace, &name::worker_budget(controller)),
         ]);
 
+        let uid = nodeset.uid().unwrap_or_default();
         let replicas = usize::try_from(nodeset.spec.replicas).unwrap_or(0);
         // The last worker has the longest name.
         let last = u32::try_from(replicas.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -82,12 +83,16 @@ impl Reconcile<NodeSet> for NodeSets {
             Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
         };
         let mut plan = plan::nodeset(plan::Observed {
+            namespace: &namespace,
             nodeset: &name,
+            uid: &uid,
             replicas,
+            protects: nodeset.spec.workload_disruption_protection,
             shared,
             problem: references.as_ref().err().cloned(),
             new_workers_wait: slurmctld_wait(&namespace, controller, context),
             workers: &workers,
+            ghosts: &[],
             seen: &seen,
             now: context.clock.now(),
         });
@@ -97,7 +102,6 @@ impl Reconcile<NodeSet> for NodeSets {
             // Without references the plan creates nothing.
             Err(wait) => Err(slipway_render::Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
         };
-        let uid = nodeset.uid().unwrap_or_default();
         plan.report.findings = findings;
         let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await;
         act(&plan.actions, Some(&Workers { namespace: &namespace, owner_uid: &uid, render: &render }), context).await?;
@@ -137,85 +141,4 @@ fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Optio
     let key = ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(controller));
     let is_up = context.stores.child(&key).is_some_and(|live| controller_plan::has_ready_pod(&live));
     (!is_up).then(|| unmet::controller_not_ready(namespace, controller))
-}
-
-/// The NodeSet's pods: those in the cache, and those that we just created and the cache has yet to show.
-fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context: &Context) -> Vec<Worker> {
-    let (name, uid) = (nodeset.name_any(), nodeset.uid().unwrap_or_default());
-    let now = context.clock.now();
-    let hash = render::template_hash(nodeset);
-    let pods = context.stores.pods.state_filter(|pod| pod.metadata.namespace == nodeset.metadata.namespace && is_controlled_by(pod, &uid));
-    let mut workers: BTreeMap<String, Worker> = BTreeMap::new();
-    for pod in pods {
-        if let Some(worker) = worker(&name, &hash, &pod, cluster, context) {
-            workers.insert(worker.name.clone(), worker);
-        }
-    }
-    let unseen = context.memory.created.sweep(|(owner, pod), at| is_recent(*at, now) && (*owner != uid || !workers.contains_key(pod)));
-    for (_, pod) in unseen.into_iter().filter(|(owner, _)| *owner == uid) {
-        let Some(ordinal) = name::worker_ordinal(&name, &pod) else { continue };
-        let new = Worker {
-            name: pod.clone(),
-            ordinal,
-            uid: String::new(),
-            stage: Stage::Starting,
-            is_current: true,
-            deletion_cost: 0,
-            node: pod.clone(),
-            in_slurm: InSlurm::unknown("its pod was just created"),
-            trouble: None,
-        };
-        workers.insert(pod, new);
-    }
-    workers.into_values().collect()
-}
-
-/// Whether we know of the pod only because we created it.
-fn is_unseen(worker: &Worker) -> bool {
-    worker.uid.is_empty()
-}
-
-fn is_controlled_by(pod: &PodView, uid: &str) -> bool {
-    pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.uid == uid)
-}
-
-fn worker(nodeset: &str, hash: &str, pod: &PodView, cluster: &Cluster<'_>, context: &Context) -> Option<Worker> {
-    let name = pod.name_any();
-    let uid = pod.uid().unwrap_or_default();
-    let is_deleted = context.memory.deleted.get(&uid).is_some_and(|at| is_recent(at, context.clock.now()));
-    let node = pod.labels().get(label::POD_HOSTNAME).cloned().unwrap_or_else(|| name.clone());
-    let stage = match pod {
-        _ if is_deleted || pod.is_going() => Stage::Going,
-        _ if pod.is_ended() => Stage::Ended,
-        _ if pod.is_ready() => Stage::Ready,
-        _ => Stage::Starting,
-    };
-    Some(Worker {
-        ordinal: name::worker_ordinal(nodeset, &name)?,
-        stage,
-        is_current: pod.labels().get(label::TEMPLATE_HASH).is_some_and(|found| found == hash),
-        deletion_cost: pod.annotations().get(annotation::POD_DELETION_COST).map_or(0, |cost| deletion_cost(cost)),
-        in_slurm: cluster.node(&node),
-        node,
-        trouble: pod.trouble(),
-        uid,
-        name,
-    })
-}
-
-/// A deletion cost as Kubernetes reads one: no plus sign, no leading zeros; what is none counts as 0.
-fn deletion_cost(text: &str) -> i32 {
-    let is_canonical = text.parse::<i32>().is_ok_and(|cost| cost.to_string() == text);
-    if is_canonical { text.parse().unwrap_or(0) } else { 0 }
-}
-
-fn count(status: &mut NodeSetStatus, workers: &[Worker], replicas: i32) {
-    let number = |wanted: fn(&&Worker) -> bool| i32::try_from(workers.iter().filter(wanted).count()).unwrap_or(i32::MAX);
-    let ready = number(|worker| worker.stage == Stage::Ready);
-    status.desired = Some(replicas);
-    status.replicas = Some(number(|_| true));
-    status.updated_replicas = Some(number(|worker| worker.is_current && worker.stage != Stage::Going));
-    status.ready_replicas = Some(ready);
-    status.available_replicas = Some(ready);
-    status.unavailable_replicas = Some((replicas - ready).max(0));
 }

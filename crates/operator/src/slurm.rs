@@ -7,6 +7,7 @@ mod address;
 mod hold;
 mod link;
 mod question;
+mod state;
 mod token;
 mod wanted;
 mod wish;
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 pub use address::Address;
 pub use hold::hold;
 pub use question::{partitions_have_jobs, registered_nodes, workers_behind};
+pub use state::state_words;
 pub use wanted::Key;
 pub use wish::Wish;
 

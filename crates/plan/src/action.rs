@@ -19,7 +19,13 @@ pub enum Action {
     Undrain { nodes: Vec<String> },
     /// Let jobs come again to nodes that the farewell of an earlier pod set down.
     Resume { nodes: Vec<String> },
-    /// Set labels and annotations of a pod that another controller made, or take them away.
+    /// Set nodes down whose pods are gone, so that Slurm sends no job there and starts theirs elsewhere. Only [`crate::gate`] gives leave to make this.
+    SetDown { nodes: Vec<String>, reason: String },
+    /// Write these comments on nodes of Slurm, by node.
+    Describe { comments: BTreeMap<String, String> },
+    /// Make our conditions of a worker pod these, by type, with their messages; all are `True`. Conditions of others stay.
+    ShowConditions { pod: PodId, conditions: BTreeMap<String, String> },
+    /// Set labels and annotations of a pod, or take them away.
     MarkPod { pod: PodId, marks: Marks },
     /// Delete a pod that another controller made and will make anew. Only [`crate::gate`] gives leave to make this.
     DeletePod {
@@ -61,6 +67,11 @@ impl fmt::Display for Action {
             Self::Drain { nodes, reason } => write!(out, "drain {}: {reason}", nodes.join(", ")),
             Self::Undrain { nodes } => write!(out, "undrain {}", nodes.join(", ")),
             Self::Resume { nodes } => write!(out, "resume {}", nodes.join(", ")),
+            Self::SetDown { nodes, reason } => write!(out, "set down {}: {reason}", nodes.join(", ")),
+            Self::Describe { comments } => write!(out, "describe {}", comments.keys().cloned().collect::<Vec<_>>().join(", ")),
+            Self::ShowConditions { pod, conditions } => {
+                write!(out, "show on pod `{}`: {}", pod.name, conditions.keys().cloned().collect::<Vec<_>>().join(", "))
+            }
             Self::MarkPod { pod, .. } => write!(out, "mark pod `{}`", pod.name),
             Self::DeletePod { pod, why, .. } => write!(out, "delete pod `{}`: {why}", pod.name),
             Self::Reconfigure { why } => write!(out, "reconfigure Slurm: {why}"),

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    slurm::{Wish, hold},
+    memory::Told,
+    slurm::{Wish, hold, state_words},
 };
 
 /// So long what we told Slurm about a node may stay unseen before we believe that nothing came of it.
@@ -48,11 +49,18 @@ impl<'a> Cluster<'a> {
             return InSlurm::unknown("there is no RestApi by which Slurm could be asked");
         };
         let now = Instant::now();
+        let fresh = snapshot.fresh_nodes(now);
+        let record = fresh.as_ref().ok().and_then(|nodes| nodes.get(node));
         let known = InSlurm {
             is_registered: answer(snapshot.is_registered(node, now)),
             is_drained: answer(snapshot.is_drained(node, now)),
             is_busy: answer(snapshot.is_busy(node, now)),
-            hold: snapshot.fresh_nodes(now).map_or(Hold::Unknown, |nodes| nodes.get(node).map_or(Hold::Open, hold)),
+            hold: if fresh.is_err() { Hold::Unknown } else { record.map_or(Hold::Open, hold) },
+            reason: record.map(|record| record.reason.clone()).unwrap_or_default(),
+            reason_since: record.and_then(|record| record.reason_changed_at.moment()),
+            states: record.map(|record| state_words(&record.state)).unwrap_or_default(),
+            comment: record.map(|record| record.comment.clone()).unwrap_or_default(),
+            gres: record.map(|record| record.gres.clone()).unwrap_or_default(),
             finish: match snapshot.job_deadline(node, now) {
                 Deadline::Free => Finish::Free,
                 Deadline::At(end) => Finish::At(end),
@@ -61,7 +69,7 @@ impl<'a> Cluster<'a> {
         };
         match self.told(node) {
             // Slurm was told and its answer is on the way: until then nothing more is said about the node, and it is not deleted.
-            Some(told) if known.hold != told => {
+            Some(told) if known.hold != told.hold || told.reason.as_deref().is_some_and(|reason| known.our_reason() != Some(reason)) => {
                 InSlurm { hold: Hold::Unknown, is_drained: Answer::Unknown("Slurm was just told about its node".to_owned()), ..known }
             }
             _ => known,
@@ -108,23 +116,23 @@ impl<'a> Cluster<'a> {
 
     /// Leaves what the plan says about nodes for the cluster's task.
     pub(super) fn tell(&self, action: &Action) {
-        let (nodes, hold, wish) = match action {
-            Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Wish::Drain(nodes.clone(), reason.clone())),
-            Action::Undrain { nodes } => (nodes, Hold::Open, Wish::Undrain(nodes.clone())),
-            Action::Resume { nodes } => (nodes, Hold::Open, Wish::Resume(nodes.clone())),
+        let (nodes, hold, reason, wish) = match action {
+            Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Some(reason.clone()), Wish::Drain(nodes.clone(), reason.clone())),
+            Action::Undrain { nodes } => (nodes, Hold::Open, None, Wish::Undrain(nodes.clone())),
+            Action::Resume { nodes } => (nodes, Hold::Open, None, Wish::Resume(nodes.clone())),
             _ => return,
         };
         if self.context.clusters.wish(self.namespace, self.controller, wish) {
             let now = self.context.clock.now();
             for node in nodes {
-                self.context.memory.told.insert(self.key(node), (hold, now));
+                self.context.memory.told.insert(self.key(node), Told { hold, reason: reason.clone(), at: now });
             }
         }
     }
 
-    fn told(&self, node: &str) -> Option<Hold> {
-        let (hold, at) = self.context.memory.told.get(&self.key(node))?;
-        is_recent(at, self.context.clock.now()).then_some(hold)
+    fn told(&self, node: &str) -> Option<Told> {
+        let told = self.context.memory.told.get(&self.key(node))?;
+        is_recent(told.at, self.context.clock.now()).then_some(told)
     }
 
     fn key(&self, node: &str) -> String {

@@ -1,23 +1,18 @@
 //! Who keeps a node of Slurm from taking jobs.
 
-use slipway_api::slurm_node::{FAREWELL, REASON_PREFIX, SCALE_IN};
+use slipway_api::slurm_node::is_our_reason;
 use slipway_plan::nodeset::Hold;
 use slipway_slurm::rest::model::{Node, NodeState};
 
-/// Who keeps a node from taking jobs. Only what we wrote ourselves, to the letter, is ours; other operators of this API wrote the pod's name
-/// into it.
+/// Who keeps a node from taking jobs. What has our prefix is ours, and what has not is not, by whichever hand it came.
 pub fn hold(node: &Node) -> Hold {
-    let text = node.reason.strip_prefix(REASON_PREFIX);
-    let is_scale_in =
-        text.is_some_and(|text| text == SCALE_IN || (text.starts_with("Pod (") && text.ends_with(") is pending termination for scale-in")));
-    let is_farewell = text == Some(FAREWELL);
-    let state = &node.state;
+    let (state, is_ours) = (&node.state, is_our_reason(&node.reason));
     if state.has(&NodeState::Drain) {
-        return if is_scale_in || is_farewell { Hold::DrainedByUs } else { Hold::ByOthers };
+        return if is_ours { Hold::DrainedByUs } else { Hold::ByOthers };
     }
     if state.has(&NodeState::Down) {
         // One that does not respond is not back yet.
-        let is_back = is_farewell && !state.has(&NodeState::NotResponding);
+        let is_back = is_ours && !state.has(&NodeState::NotResponding);
         return if is_back { Hold::DownByUs } else { Hold::ByOthers };
     }
     if state.has(&NodeState::Fail) { Hold::ByOthers } else { Hold::Open }
@@ -35,7 +30,7 @@ mod tests {
     #[case::busy(&["MIXED"], "", Hold::Open)]
     #[case::scale_in(&["IDLE", "DRAIN"], "slurm-operator: Pod is pending termination for scale-in", Hold::DrainedByUs)]
     #[case::scale_in_of_another_operator(&["MIXED", "DRAIN"], "slurm-operator: Pod (n/w-1) is pending termination for scale-in", Hold::DrainedByUs)]
-    #[case::cordon(&["IDLE", "DRAIN"], "slurm-operator: Pod (n/w-1) was cordoned", Hold::ByOthers)]
+    #[case::cordon(&["IDLE", "DRAIN"], "slurm-operator: Pod (n/w-1) was cordoned", Hold::DrainedByUs)]
     #[case::admin(&["IDLE", "DRAIN"], "bad disk", Hold::ByOthers)]
     #[case::admin_without_reason(&["IDLE", "DRAIN"], "", Hold::ByOthers)]
     #[case::farewell_and_back(&["DOWN"], "slurm-operator: Pod is terminating", Hold::DownByUs)]

@@ -1,6 +1,9 @@
 //! What can be left for a cluster's task to tell Slurm.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use slipway_api::slurm_node::REASON_PREFIX;
 use slipway_plan::nodeset::Hold;
@@ -27,6 +30,10 @@ pub enum Wish {
     Undrain(Vec<String>),
     /// Let jobs come again to nodes that are down.
     Resume(Vec<String>),
+    /// Set nodes down whose pods are gone, and why, without our prefix.
+    SetDown(Vec<String>, String),
+    /// Write comments on nodes, by node.
+    Describe(BTreeMap<String, String>),
 }
 
 impl Wish {
@@ -35,10 +42,21 @@ impl Wish {
             Self::Reconfigure(_) => client.reconfigure().await,
             Self::Drain(nodes, why) => {
                 let reason = Reason::of(&format!("{REASON_PREFIX}{why}"));
-                update(client, nodes, &[Hold::Open, Hold::DownByUs], &NodeUpdate::drain(reason.as_str())).await
+                update(client, nodes, &[Hold::Open, Hold::DownByUs, Hold::DrainedByUs], &NodeUpdate::drain(reason.as_str())).await
             }
             Self::Undrain(nodes) => update(client, nodes, &[Hold::DrainedByUs], &NodeUpdate::undrain()).await,
             Self::Resume(nodes) => update(client, nodes, &[Hold::DownByUs], &NodeUpdate::resume()).await,
+            Self::SetDown(nodes, why) => {
+                let reason = Reason::of(&format!("{REASON_PREFIX}{why}"));
+                update(client, nodes, &[Hold::Open, Hold::DrainedByUs], &NodeUpdate::down(reason.as_str())).await
+            }
+            Self::Describe(comments) => {
+                for (node, comment) in comments {
+                    let Ok(node) = NodeName::parse(node) else { continue };
+                    client.update_node(&node, &NodeUpdate::comment(comment)).await?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -67,6 +85,8 @@ impl fmt::Display for Wish {
             Self::Drain(nodes, why) => write!(out, "drain {}: {why}", nodes.join(",")),
             Self::Undrain(nodes) => write!(out, "undrain {}", nodes.join(",")),
             Self::Resume(nodes) => write!(out, "resume {}", nodes.join(",")),
+            Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.join(",")),
+            Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
         }
     }
 }

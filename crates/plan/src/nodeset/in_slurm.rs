@@ -1,6 +1,7 @@
 //! What Slurm says about a worker's node, as far as decisions rest on it.
 
 use jiff::Timestamp;
+use slipway_api::slurm_node::REASON_PREFIX;
 
 use crate::gate::Answer;
 
@@ -14,7 +15,17 @@ pub struct InSlurm {
     /// Whether a job is on it.
     pub is_busy: Answer,
     pub hold: Hold,
+    /// Why it is held, in the words that stand on its record, with our prefix where they are ours.
+    pub reason: String,
+    /// Since when those words have stood there.
+    pub reason_since: Option<Timestamp>,
     pub finish: Finish,
+    /// Its base state and its flags, in the words of pod conditions; empty where nothing is known or there is no record.
+    pub states: Vec<&'static str>,
+    /// What stands in its comment.
+    pub comment: String,
+    /// What it says it has, such as `gpu:8`.
+    pub gres: String,
 }
 
 /// Who keeps a node from taking jobs.
@@ -22,9 +33,9 @@ pub struct InSlurm {
 pub enum Hold {
     /// Nobody.
     Open,
-    /// We drained it because it was to leave, or for the pod that was there before.
+    /// We drained it.
     DrainedByUs,
-    /// The pod that was there before said farewell.
+    /// It is down by our hand or by the farewell of the pod that was there before, and it responds.
     DownByUs,
     /// Somebody else; it is theirs to lift.
     ByOthers,
@@ -45,7 +56,28 @@ impl InSlurm {
     /// Nothing is known, and why.
     pub fn unknown(cause: &str) -> Self {
         let answer = || Answer::Unknown(cause.to_owned());
-        Self { is_registered: answer(), is_drained: answer(), is_busy: answer(), hold: Hold::Unknown, finish: Finish::Never }
+        Self {
+            is_registered: answer(),
+            is_drained: answer(),
+            is_busy: answer(),
+            hold: Hold::Unknown,
+            reason: String::new(),
+            reason_since: None,
+            finish: Finish::Never,
+            states: Vec::new(),
+            comment: String::new(),
+            gres: String::new(),
+        }
+    }
+
+    /// What we wrote as its reason, without our prefix; `None` where it is not ours.
+    pub fn our_reason(&self) -> Option<&str> {
+        self.reason.strip_prefix(REASON_PREFIX)
+    }
+
+    /// Whether Slurm says that it has this state or flag.
+    pub fn has(&self, state: &str) -> bool {
+        self.states.contains(&state)
     }
 
     /// Whether deleting the pod would end jobs, now or by one that comes in the meantime. A node that still takes jobs is never safe, and where the

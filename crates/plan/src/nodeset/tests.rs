@@ -7,7 +7,25 @@ use crate::{gate::Answer, unmet};
 fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
     let name = name::worker_pod("w", ordinal);
     let (uid, node) = (format!("uid-{ordinal}"), name.clone());
-    Worker { uid, node, name, ordinal, stage, is_current: true, deletion_cost: 0, in_slurm, trouble: None }
+    let since = (stage == Stage::Ready).then_some(Timestamp::UNIX_EPOCH);
+    Worker {
+        uid,
+        node,
+        name,
+        ordinal,
+        stage,
+        ready_since: since,
+        available_from: since,
+        gone_by: None,
+        host: None,
+        is_current: true,
+        deletion_cost: 0,
+        is_cordoned: false,
+        leave: Leave::WhenEmpty,
+        in_slurm,
+        shown: Shown::default(),
+        trouble: None,
+    }
 }
 
 fn unknown() -> InSlurm {
@@ -16,7 +34,7 @@ fn unknown() -> InSlurm {
 
 /// Idle, and free to take jobs.
 fn idle() -> InSlurm {
-    InSlurm { is_registered: Answer::Yes, is_drained: Answer::No, is_busy: Answer::No, hold: Hold::Open, finish: Finish::Free }
+    InSlurm { is_registered: Answer::Yes, is_drained: Answer::No, is_busy: Answer::No, hold: Hold::Open, finish: Finish::Free, ..unknown() }
 }
 
 fn busy() -> InSlurm {
@@ -36,17 +54,27 @@ fn unregistered() -> InSlurm {
     InSlurm { is_registered: Answer::No, ..idle() }
 }
 
-fn plan(workers: &[Worker], replicas: usize) -> Plan {
-    nodeset(Observed {
+static NOTHING_SEEN: SeenChildren = SeenChildren::new();
+
+fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
+    Observed {
+        namespace: "n",
         nodeset: "w",
+        uid: "uid-of-w",
         replicas,
+        protects: true,
         shared: vec![],
         problem: None,
         new_workers_wait: None,
         workers,
-        seen: &SeenChildren::new(),
+        ghosts: &[],
+        seen: &NOTHING_SEEN,
         now: Timestamp::UNIX_EPOCH,
-    })
+    }
+}
+
+fn plan(workers: &[Worker], replicas: usize) -> Plan {
+    nodeset(observed(workers, replicas))
 }
 
 fn words(plan: &Plan) -> Vec<String> {
@@ -145,16 +173,7 @@ fn an_ended_worker_is_replaced_through_the_gate(#[case] in_slurm: InSlurm, #[cas
 #[test]
 fn a_missing_controller_stops_new_workers_and_spares_old_ones() {
     let workers = [worker(0, Stage::Ready, idle())];
-    let plan = nodeset(Observed {
-        nodeset: "w",
-        replicas: 3,
-        shared: vec![],
-        problem: Some(unmet::no_controller("n", "x")),
-        new_workers_wait: None,
-        workers: &workers,
-        seen: &SeenChildren::new(),
-        now: Timestamp::UNIX_EPOCH,
-    });
+    let plan = nodeset(Observed { problem: Some(unmet::no_controller("n", "x")), ..observed(&workers, 3) });
     assert_eq!(plan.actions, []);
     assert_eq!(plan.report.reason(), Reason::ControllerMissing);
 }
@@ -164,16 +183,7 @@ fn a_missing_controller_stops_new_workers_and_spares_old_ones() {
 #[case::all_are_there(1, Reason::AllReady)]
 fn only_new_workers_wait_for_slurmctld(#[case] replicas: usize, #[case] reason: Reason) {
     let workers = [worker(0, Stage::Ready, unknown())];
-    let plan = nodeset(Observed {
-        nodeset: "w",
-        replicas,
-        shared: vec![],
-        problem: None,
-        new_workers_wait: Some(unmet::controller_not_ready("n", "x")),
-        workers: &workers,
-        seen: &SeenChildren::new(),
-        now: Timestamp::UNIX_EPOCH,
-    });
+    let plan = nodeset(Observed { new_workers_wait: Some(unmet::controller_not_ready("n", "x")), ..observed(&workers, replicas) });
     assert_eq!(plan.actions, []);
     assert_eq!(plan.report.reason(), reason);
 }
@@ -226,7 +236,7 @@ fn carry_out(fleet: &mut Vec<Worker>, plan: &Plan) {
             Action::DeleteWorker { uid, .. } => fleet.retain(|worker| worker.uid != *uid),
             Action::Drain { nodes, .. } => hold(fleet, nodes, Hold::DrainedByUs),
             Action::Undrain { nodes } | Action::Resume { nodes } => hold(fleet, nodes, Hold::Open),
-            Action::Apply(_) | Action::Remove { .. } | Action::MarkPod { .. } | Action::DeletePod { .. } | Action::Reconfigure { .. } => {}
+            _ => {}
         }
     }
     for worker in fleet.iter_mut().filter(|worker| worker.stage == Stage::Starting) {

@@ -1,0 +1,99 @@
+//! A worker, as it was observed.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use slipway_api::slurm_node::PodInfo;
+
+use super::InSlurm;
+
+/// A worker pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worker {
+    pub name: String,
+    pub ordinal: u32,
+    pub uid: String,
+    pub stage: Stage,
+    /// Since when it has been ready, if it is.
+    pub ready_since: Option<Timestamp>,
+    /// From when on it counts as available, if it stays ready.
+    pub available_from: Option<Timestamp>,
+    /// When the time that it was given to end is up, if it is being deleted.
+    pub gone_by: Option<Timestamp>,
+    /// The Kubernetes node that it is on, once it has one.
+    pub host: Option<Host>,
+    /// Whether it was made from the present template.
+    pub is_current: bool,
+    /// The lower, the sooner it leaves when the NodeSet shrinks.
+    pub deletion_cost: i32,
+    /// Whether a user marked it so that no job comes to it.
+    pub is_cordoned: bool,
+    /// What a user permits when it is to leave and jobs are running.
+    pub leave: Leave,
+    /// Name of its node in Slurm, and what Slurm says about that.
+    pub node: String,
+    pub in_slurm: InSlurm,
+    /// What the pod shows of its node.
+    pub shown: Shown,
+    /// What keeps it from getting ready, when the kubelet or the scheduler said so.
+    pub trouble: Option<String>,
+}
+
+/// How far a worker pod is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Starting,
+    Ready,
+    /// Its containers ended and will not come back.
+    Ended,
+    /// It is being deleted.
+    Going,
+}
+
+/// The Kubernetes node that a worker is on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    pub name: String,
+    /// Why no new work should come there, if so: it is cordoned, or has a condition that counts as a reason.
+    pub cordon: Option<String>,
+}
+
+/// What a user permits when a worker is to leave and jobs are running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leave {
+    /// The jobs end by themselves.
+    #[default]
+    WhenEmpty,
+    /// From this moment on it leaves with its jobs.
+    After(Timestamp),
+    /// It leaves with its jobs.
+    Now,
+}
+
+/// What a pod shows of its node in Slurm.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Our conditions that are `True`, by type, with their messages.
+    pub conditions: BTreeMap<String, String>,
+    /// Whether it is marked as busy, so that it is not evicted.
+    pub is_protected: bool,
+    /// When its last job ends, as the pod says.
+    pub deadline: Option<String>,
+}
+
+/// A record in Slurm that says it belongs to a NodeSet, and no pod is behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ghost {
+    pub node: String,
+    /// The pod that was behind it.
+    pub pod: String,
+    pub in_slurm: InSlurm,
+    pub info: Option<PodInfo>,
+}
+
+impl Worker {
+    /// Whether it has been ready for as long as the NodeSet asks.
+    pub fn is_available(&self, now: Timestamp) -> bool {
+        self.stage == Stage::Ready && self.available_from.is_some_and(|from| from <= now)
+    }
+}
