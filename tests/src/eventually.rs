@@ -1,4 +1,4 @@
-//! Waiting for a state without sleeping for a guess.
+//! Waiting for a state, or for its lasting, without sleeping for a guess.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -22,5 +22,20 @@ where
             }
             Err(_) => tokio::time::sleep(POLL).await,
         }
+    }
+}
+
+/// Asks for a while; the answer must be `Ok` each time. Fails with the first that is not.
+pub async fn steadily<F>(what: &str, throughout: Duration, ask: impl Fn() -> F) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), String>>,
+{
+    let begin = Instant::now();
+    loop {
+        ask().await.map_err(|why| Failure::new(format!("{what}: not so after {} ms: {why}", begin.elapsed().as_millis())))?;
+        if begin.elapsed() > throughout {
+            return Ok(());
+        }
+        tokio::time::sleep(POLL).await;
     }
 }

@@ -37,6 +37,23 @@ impl Ground {
         Ok(slurm)
     }
 
+    /// Kubernetes' garbage collector learns of new kinds half a minute late, and until then deletes nothing of theirs: waits until it knows ours.
+    pub fn garbage_collector_knows_our_kinds(&self) -> Result<(), Failure> {
+        let probe = r#"{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": {"name": "probe"}, "spec": {"controllerRef": {"name": "nobody"}}}"#;
+        self.cluster.apply_text(probe, Some("default"))?;
+        let probe = ["restapis.slinky.slurm.net", "probe", "--namespace=default", "--cascade=foreground", "--timeout=60s"];
+        self.kubectl(&["delete"].into_iter().chain(probe).collect::<Vec<_>>()).map(drop)
+    }
+
+    /// A node that runs nothing which anybody else needs: neither DNS nor the operator.
+    pub fn free_node(&self) -> Result<String, Failure> {
+        let busy = self.kubectl(&["get", "pods", "--all-namespaces", "--output=jsonpath={.items[*].spec.nodeName}"])?;
+        let nodes = self.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"])?;
+        let is_busy = |node: &str| busy.split_whitespace().any(|other| other == node);
+        let free = nodes.split_whitespace().find(|node| !is_busy(node)).map(str::to_owned);
+        free.ok_or_else(|| Failure::new("every node runs something"))
+    }
+
     /// Runs kubectl and returns what it printed.
     pub fn kubectl(&self, args: &[&str]) -> Result<String, Failure> {
         self.cluster.kubectl().args(args).output()

@@ -5,6 +5,8 @@ use slipway_bed::failure::Failure;
 use crate::eventually::eventually;
 use crate::slurm::{PATIENCE, Slurm};
 
+const PATIENT: &str = r#"srun --label sh -c "echo start; until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.1; done; echo end""#;
+
 /// What a job left behind.
 #[derive(Debug)]
 pub struct JobResult {
@@ -19,7 +21,7 @@ pub struct Shown {
     pub state: String,
     reason: String,
     /// The node that runs the script.
-    host: String,
+    pub host: String,
 }
 
 impl Slurm {
@@ -32,8 +34,12 @@ impl Slurm {
     /// Submits a job that takes whole nodes, and on each says `start`, waits for its release, and says `end`. Its output is appended to:
     /// a second start would be seen.
     pub fn submit_patient(&self, nodes: u8) -> Result<u64, Failure> {
-        let script = r#"srun --label sh -c "echo start; until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.1; done; echo end""#;
-        self.submit(nodes, &["--exclusive", "--open-mode=append"], script)
+        self.submit(nodes, &["--exclusive", "--open-mode=append"], PATIENT)
+    }
+
+    /// Submits such a job for one node, on this worker and no other.
+    pub fn submit_patient_on(&self, worker: &str) -> Result<u64, Failure> {
+        self.submit(1, &["--exclusive", "--open-mode=append", &format!("--nodelist={worker}")], PATIENT)
     }
 
     /// What a patient job on `nodes` nodes prints when it ran once.
@@ -43,12 +49,16 @@ impl Slurm {
 
     /// Lets a patient job end.
     pub fn release(&self, job: u64) -> Result<(), Failure> {
-        let selector = "--selector=app.kubernetes.io/name=slurmd";
-        let pods = self.kubectl(&["get", "pods", selector, "--output=jsonpath={.items[*].metadata.name}"])?;
-        for pod in pods.split_whitespace() {
-            self.on_worker(pod, &["touch", &format!("/tmp/release-{job}")])?;
+        for pod in self.pods()? {
+            self.on_worker(&pod, &["touch", &format!("/tmp/release-{job}")])?;
         }
         Ok(())
+    }
+
+    /// Lets a patient job of one node end; no other worker is needed for that.
+    pub fn release_one(&self, job: u64) -> Result<(), Failure> {
+        let host = self.show_job(job)?.host;
+        self.on_worker(&host, &["touch", &format!("/tmp/release-{job}")]).map(drop)
     }
 
     fn submit(&self, nodes: u8, options: &[&str], script: &str) -> Result<u64, Failure> {

@@ -13,3 +13,4 @@ pub mod passes;
 #[cfg(test)]
 mod rooms;
 pub mod slurm;
+pub mod workers;

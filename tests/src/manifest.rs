@@ -88,6 +88,12 @@ impl Manifest {
         sets.filter_map(|set| usize::try_from(set["spec"]["replicas"].as_u64().unwrap_or(1)).ok()).sum()
     }
 
+    /// The port of the RestApi's Service.
+    pub fn rest_port(&self) -> u16 {
+        let restapi = self.objects.iter().find(|object| object["kind"] == "RestApi");
+        restapi.and_then(|restapi| u16::try_from(restapi.pointer("/spec/service/port")?.as_u64()?).ok()).unwrap_or(6820)
+    }
+
     /// The name of the first Controller.
     pub fn controller(&self) -> String {
         self.resources().into_iter().find(|(kind, _)| kind == "controller").map(|(_, name)| name).unwrap_or_default()

@@ -1,27 +1,39 @@
-//! Somebody who looks on while a scenario runs, through no part of the operator: at jobs, at daemons, at writes.
+//! Somebody who looks on while a scenario runs, through no part of the operator: at jobs, at drains, at workers, at daemons, at writes.
 //!
 //! Two threads of its own, so that a scenario that waits for a program does not keep it from looking.
 
 pub mod daemon;
 pub mod job;
+pub mod node;
+pub mod pod;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use http::Request;
-use kube::Client;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::{Api, Client};
 use serde_json::Value;
 use slipway_bed::bed::Bed;
 use slipway_bed::failure::{Context, Failure};
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{Audit, Write};
+use crate::cluster::Cluster;
 use crate::eventually::eventually;
 use crate::slurm::{OPERATOR_NAMESPACE, OPERATOR_USER, Slurm};
 use daemon::{Counts, Logs};
 use job::{Ledger, Loss, Seen};
+use node::Drains;
+use pod::Roll;
 
+/// What the operator makes beside pods.
+const MADE: &str = "statefulsets,deployments,services,configmaps,poddisruptionbudgets,persistentvolumeclaims,controllerrevisions";
+/// Selects what carries our labels.
+const OURS: &str = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login)";
 const JOBS_EVERY: Duration = Duration::from_millis(250);
 const LOGS_EVERY: Duration = Duration::from_millis(100);
 /// How long one question to slurmrestd may take; while slurmctld is away it takes longer than anybody wants to wait.
@@ -33,6 +45,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub struct Observer {
     shared: Arc<Shared>,
     audit: Audit,
+    cluster: Cluster,
     namespace: String,
     threads: Vec<JoinHandle<()>>,
 }
@@ -43,9 +56,17 @@ struct Shared {
     logs: Mutex<Logs>,
 }
 
-/// What is known from Slurm's table of jobs.
+impl Shared {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is known from Slurm's tables, and of the pods.
 struct Table {
     ledger: Ledger,
+    drains: Drains,
+    roll: Roll,
     /// When the newest look that succeeded began.
     looked: Option<Instant>,
     /// The longest time between two looks that succeeded.
@@ -59,16 +80,24 @@ impl Observer {
     pub fn start(bed: &Bed, slurm: &Slurm) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             stop: CancellationToken::new(),
-            table: Mutex::new(Table { ledger: Ledger::default(), looked: None, outage: Duration::ZERO, trouble: String::new() }),
+            table: Mutex::new(Table {
+                ledger: Ledger::default(),
+                drains: Drains::default(),
+                roll: Roll::default(),
+                looked: None,
+                outage: Duration::ZERO,
+                trouble: String::new(),
+            }),
             logs: Mutex::new(Logs::new(bed.layout().root.join("nodes"))),
         });
-        let mut observer =
-            Self { shared: shared.clone(), audit: Audit::from_now(bed), namespace: slurm.namespace.clone(), threads: Vec::new() };
-        let questions = Questions { token: slurm.token()?, path: jobs_path(slurm), kubeconfig: bed.kubeconfig() };
+        let (cluster, namespace) = (slurm.cluster.clone(), slurm.namespace.clone());
+        let mut observer = Self { shared: shared.clone(), audit: Audit::from_now(bed), cluster, namespace, threads: Vec::new() };
+        let kubeconfig = bed.kubeconfig();
+        let questions = Questions { token: slurm.token()?, path: rest_path(slurm), namespace: slurm.namespace.clone(), kubeconfig };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.context(|| "could not make a runtime for the observer".to_owned())?;
         let of_jobs = shared.clone();
-        observer.threads.push(std::thread::spawn(move || runtime.block_on(look_at_jobs(&of_jobs, &questions))));
+        observer.threads.push(std::thread::spawn(move || runtime.block_on(look_at_cluster(&of_jobs, &questions))));
         observer.threads.push(std::thread::spawn(move || look_at_logs(&shared)));
         Ok(observer)
     }
@@ -81,6 +110,21 @@ impl Observer {
     /// The scenario itself ends this job, or takes its nodes away.
     pub fn excuse(&self, job: u64) {
         self.table().ledger.excuse(job);
+    }
+
+    /// The scenario itself lifts what others wrote on this node.
+    pub fn lift(&self, node: &str) {
+        self.table().drains.lift(node);
+    }
+
+    /// From now on so many workers must be available at any time.
+    pub fn demand(&self, workers: usize) {
+        self.table().roll.demand(workers);
+    }
+
+    /// Slurm's table of nodes in the newest look.
+    pub fn nodes(&self) -> Vec<node::Seen> {
+        self.table().drains.table().to_vec()
     }
 
     /// Waits until Slurm's whole table was seen once more.
@@ -133,17 +177,34 @@ impl Observer {
         self.audit.acts_of(OPERATOR_USER)
     }
 
-    /// The verdict at the end of a scenario: no job lost, no daemon that gave up, no panic, no write outside.
+    /// The verdict at the end of a scenario: no job lost, no drain of others altered, enough workers at any time, no write outside; and no
+    /// daemon that gave up, no panic.
     pub async fn verdict(&self) -> Result<(), Failure> {
         self.look_again().await?;
-        let losses: Vec<_> = self.losses().into_iter().map(|loss| format!("job {} {}", loss.job, loss.what)).collect();
-        let outside = self.operator_writes().into_iter().filter(|write| !may_write(write)).map(|write| format!("{write:?}"));
-        let wrong: Vec<_> = losses.into_iter().chain(self.last_words()).chain(outside).collect();
+        let mut wrong: Vec<_> = self.losses().into_iter().map(|loss| format!("job {} {}", loss.job, loss.what)).collect();
+        let mut ours = self.made()?;
+        {
+            let table = self.table();
+            wrong.extend(table.drains.altered());
+            wrong.extend(table.roll.missing());
+            ours.extend(table.roll.names().iter().cloned());
+        }
+        wrong.extend(self.last_words());
+        let outside = self.operator_writes().into_iter().filter(|write| !may_write(write, &self.namespace, &ours));
+        wrong.extend(outside.map(|write| format!("{write:?}")));
         if wrong.is_empty() { Ok(()) } else { Err(Failure::new(format!("the observer saw:\n  {}", wrong.join("\n  ")))) }
     }
 
+    /// Names of what is in the namespace with our labels.
+    fn made(&self) -> Result<BTreeSet<String>, Failure> {
+        let (namespace, selector) = (format!("--namespace={}", self.namespace), format!("--selector={OURS}"));
+        let names = "--output=jsonpath={.items[*].metadata.name}";
+        let made = self.cluster.kubectl().args(["get", MADE, &namespace, &selector, names]).output()?;
+        Ok(made.split_whitespace().map(str::to_owned).collect())
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.shared.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.table()
     }
 
     fn logs(&self) -> MutexGuard<'_, Logs> {
@@ -161,10 +222,17 @@ impl Drop for Observer {
     }
 }
 
-/// In namespaces of Slurm clusters and in its own; of the whole cluster, its webhook alone.
-fn may_write(write: &Write) -> bool {
-    let is_webhook = write.resource == "validatingwebhookconfigurations";
-    !matches!(write.namespace.as_str(), "kube-system" | "default") && (!write.namespace.is_empty() || is_webhook)
+/// In its own namespace; in that of the cluster our kinds, what carries our labels and events; in those of other clusters, which this one does not
+/// know; of what belongs to no namespace, its webhook alone.
+fn may_write(write: &Write, namespace: &str, ours: &BTreeSet<String>) -> bool {
+    let resource = write.resource.split('/').next().unwrap_or_default();
+    match write.namespace.as_str() {
+        "" => resource == "validatingwebhookconfigurations",
+        "kube-system" | "default" => false,
+        other if other != namespace => true,
+        // A create by POST has no name in the book.
+        _ => matches!(resource, "controllers" | "restapis" | "nodesets" | "events") || write.name.is_empty() || ours.contains(&write.name),
+    }
 }
 
 fn look_at_logs(shared: &Shared) {
@@ -178,25 +246,40 @@ fn look_at_logs(shared: &Shared) {
 struct Questions {
     token: String,
     path: String,
+    namespace: String,
     kubeconfig: std::path::PathBuf,
 }
 
-fn jobs_path(slurm: &Slurm) -> String {
-    format!("/api/v1/namespaces/{}/services/{}-restapi:6820/proxy/slurm/v0.0.45/jobs/", slurm.namespace, slurm.controller)
+fn rest_path(slurm: &Slurm) -> String {
+    let Slurm { namespace, controller, manifest, .. } = slurm;
+    format!("/api/v1/namespaces/{namespace}/services/{controller}-restapi:{}/proxy/slurm/v0.0.45", manifest.rest_port())
 }
 
-async fn look_at_jobs(shared: &Shared, questions: &Questions) {
+async fn look_at_cluster(shared: &Shared, questions: &Questions) {
     let client = slipway_bed::client::from_kubeconfig(&questions.kubeconfig).await;
     let Ok(client) = client else { return };
+    let pods = Api::<Pod>::namespaced(client.clone(), &questions.namespace);
+    let ours = ListParams::default().labels(OURS);
     let mut last = Instant::now();
     while !shared.stop.is_cancelled() {
         let began = Instant::now();
-        let answer = tokio::time::timeout(ANSWER_WITHIN, ask(&client, questions)).await;
+        let floor = shared.table().roll.floor();
+        // While the API server does not answer nobody can write either, so a look that fails misses little.
+        if let Ok(pods) = pods.list(&ours).await {
+            shared.table().roll.look(&pods.items, floor);
+        }
+        let answers = async { Ok::<_, String>((questions.ask(&client, "jobs").await?, questions.ask(&client, "nodes").await?)) };
+        let answers = tokio::time::timeout(ANSWER_WITHIN, answers).await.unwrap_or_else(|_| Err("slurmrestd does not answer".to_owned()));
+        let answers = answers.and_then(|(jobs, nodes)| {
+            let parsed = job::parse(&jobs).zip(node::parse(&nodes));
+            parsed.ok_or_else(|| format!("slurmrestd answers with errors: {} {}", jobs["errors"], nodes["errors"]))
+        });
         {
-            let mut table = shared.table.lock().unwrap_or_else(PoisonError::into_inner);
-            match answer.unwrap_or_else(|_| Err("slurmrestd does not answer".to_owned())) {
-                Ok(jobs) => {
+            let mut table = shared.table();
+            match answers {
+                Ok((jobs, nodes)) => {
                     table.ledger.look(jobs, began);
+                    table.drains.look(nodes);
                     table.outage = table.outage.max(last.elapsed());
                     table.looked = Some(began);
                     last = Instant::now();
@@ -211,9 +294,38 @@ async fn look_at_jobs(shared: &Shared, questions: &Questions) {
     }
 }
 
-async fn ask(client: &Client, questions: &Questions) -> Result<Vec<Seen>, String> {
-    let request = Request::get(&questions.path).header("X-SLURM-USER-NAME", "slurm").header("X-SLURM-USER-TOKEN", &questions.token);
-    let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
-    let answer: Value = client.request(request).await.map_err(|error| error.to_string())?;
-    job::parse(&answer).ok_or_else(|| format!("slurmrestd answers with errors: {}", answer["errors"]))
+impl Questions {
+    async fn ask(&self, client: &Client, table: &str) -> Result<Value, String> {
+        let request = Request::get(format!("{}/{table}/", self.path)).header("X-SLURM-USER-NAME", "slurm");
+        let request = request.header("X-SLURM-USER-TOKEN", &self.token).body(Vec::new()).map_err(|error| error.to_string())?;
+        client.request(request).await.map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_may_write_what_is_ours_and_nothing_else() {
+        let ours = BTreeSet::from(["worker-0".to_owned()]);
+        let may = |namespace: &str, resource: &str, name: &str| {
+            let write = Write {
+                user: OPERATOR_USER.to_owned(),
+                verb: "patch".to_owned(),
+                resource: resource.to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                code: 200,
+            };
+            may_write(&write, "slurm", &ours)
+        };
+        assert!(may("slurm", "pods/status", "worker-0"));
+        assert!(may("slurm", "nodesets/status", "worker"));
+        assert!(may("", "validatingwebhookconfigurations", "slipway-webhook"));
+        assert!(!may("slurm", "pods", "somebody-elses"));
+        assert!(!may("slurm", "secrets", "slurm-keys"));
+        assert!(!may("", "nodes", "n1"));
+        assert!(!may("kube-system", "pods", "worker-0"));
+    }
 }

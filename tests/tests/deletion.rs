@@ -28,15 +28,6 @@ fn acts(audit: &Audit) -> Vec<String> {
     writes.map(|write| format!("{} {} {} ({})", write.verb, write.resource, write.name, write.code)).collect()
 }
 
-/// Kubernetes' garbage collector learns of new kinds half a minute late, and until then deletes nothing of theirs: waits until it knows ours.
-fn the_garbage_collector_knows_our_kinds(ground: &Ground) {
-    let probe = r#"{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": {"name": "probe"}, "spec": {"controllerRef": {"name": "nobody"}}}"#;
-    ground.cluster.apply_text(probe, Some("default")).unwrap();
-    ground
-        .kubectl(&["delete", "restapis.slinky.slurm.net", "probe", "--namespace=default", "--cascade=foreground", "--timeout=60s"])
-        .unwrap();
-}
-
 async fn nothing_is_left(slurm: &Slurm) {
     eventually("nothing of ours to be left", PATIENCE, async || match left(slurm) {
         left if left.is_empty() => Ok(()),
@@ -67,7 +58,7 @@ async fn second_life(ground: &Ground, slurm: &Slurm, former_job: u64) -> u64 {
 async fn everything_can_be_deleted_in_every_way_and_made_again() {
     let ground = Ground::up("deletion", 2).await.unwrap();
     let slurm = ground.slurm("slurm", Manifest::demo().unwrap()).await.unwrap();
-    the_garbage_collector_knows_our_kinds(&ground);
+    ground.garbage_collector_knows_our_kinds().unwrap();
     let mut job = slurm.run_job(2, "srun --label hostname").await.unwrap().id;
 
     for cascade in ["background", "foreground"] {

@@ -1,119 +1,198 @@
-//! Workers come and leave without losing a job: scaling in waits for the busy ones, takes the idle ones first, and leaves an
-//! administrator's drain alone.
+//! Workers come and leave without losing a job: scaling in takes the idle ones first and waits for the busy ones, also past slurmctld's death; it
+//! leaves an administrator's drain alone; and only whom a user gives up leaves with its jobs.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use slipway_bed::progress::seconds;
-use slipway_tests::eventually::eventually;
+use slipway_tests::eventually::{eventually, steadily};
 use slipway_tests::ground::Ground;
 use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
 const PATIENCE: Duration = Duration::from_mins(1);
-const WORKERS: u32 = 4;
+const WORKERS: u32 = 6;
+const LEFT: u32 = 2;
+const SCALE_IN: &str = "draining slurm-operator: Pod is pending termination for scale-in";
+const ADMINS: &str = "draining bad disk";
+/// Ends slurmctld as its container's only child of the first process.
+const SIGKILL: &str = "kill -KILL $(cat /proc/1/task/1/children)";
 
-fn scale(slurm: &Slurm, replicas: u32) {
-    slurm.kubectl(&["scale", &format!("nodesets.slinky.slurm.net/{WORKER}"), &format!("--replicas={replicas}")]).unwrap();
+/// A running cluster with a job on each of `busy`, in order, and the one that is idle.
+struct Scenario {
+    slurm: Slurm,
+    observer: Observer,
+    busy: Vec<(String, u64)>,
+    idle: String,
 }
 
-/// Names of the worker pods, in order.
-fn pods(slurm: &Slurm) -> Vec<String> {
-    let selector = "--selector=app.kubernetes.io/name=slurmd";
-    let names = slurm.kubectl(&["get", "pods", selector, "--output=jsonpath={.items[*].metadata.name}"]).unwrap();
-    let mut names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
-    names.sort();
-    names
+impl Scenario {
+    /// Those who are drained to leave, with their jobs.
+    fn leaving(&self) -> Vec<(String, u64)> {
+        self.busy.iter().filter(|(node, _)| self.slurm.node(node).unwrap() == SCALE_IN).cloned().collect()
+    }
+
+    /// The one that an administrator drained.
+    fn admins(&self) -> &str {
+        &self.busy[0].0
+    }
+
+    /// The idle one leaves at once, the busy ones stay until their jobs have ended.
+    async fn shrinks(&self) {
+        let since = Instant::now();
+        self.slurm.scale(LEFT).unwrap();
+        let mut staying: Vec<&str> = self.busy.iter().map(|(node, _)| node.as_str()).collect();
+        staying.sort_unstable();
+        self.slurm.until_pods(&staying).await.unwrap();
+        eprintln!("the idle worker {} left after {}", self.idle, seconds(since.elapsed()));
+        let why = eventually("the NodeSet to say what it waits for", PATIENCE, async || match self.slurm.is_ready("nodeset", WORKER) {
+            Err(why) if why.contains("jobs are running there") => Ok(why),
+            other => Err(format!("{other:?}")),
+        })
+        .await
+        .unwrap();
+        assert!(why.contains("delete pod `worker-"), "{why}");
+        self.nothing_is_lost().await;
+    }
+
+    async fn nothing_is_lost(&self) {
+        assert_eq!(self.slurm.node(self.admins()).unwrap(), ADMINS);
+        self.observer.look_again().await.unwrap();
+        assert_eq!(self.observer.losses(), []);
+    }
+
+    /// A scale-in that is taken back: who was drained for it takes jobs again, but for the administrator's.
+    async fn takes_it_back(&self) {
+        self.slurm.scale(WORKERS - 1).unwrap();
+        for (worker, _) in &self.busy[1..] {
+            self.slurm.until_node(worker, "allocated none").await.unwrap();
+        }
+        self.nothing_is_lost().await;
+        self.slurm.scale(LEFT).unwrap();
+        eventually("the drains to be there again", PATIENCE, async || {
+            // The administrator's is one of those that leave, or it is not.
+            let count = self.leaving().len();
+            if count >= self.busy.len() - 1 - LEFT as usize { Ok(()) } else { Err(format!("{count} are drained: {}", self.slurm.nodes())) }
+        })
+        .await
+        .unwrap();
+    }
+
+    /// slurmctld dies while workers wait to leave: it comes back and knows who drains, and nobody left in between.
+    async fn outlives_slurmctld(&self) {
+        let (before, leaving) = (self.slurm.pods().unwrap(), self.leaving());
+        // The newest job: with it, all are saved.
+        self.slurm.until_saved(self.busy[self.busy.len() - 1].1).await.unwrap();
+        let since = Instant::now();
+        self.slurm.on_controller(&["bash", "-c", SIGKILL]).unwrap();
+        self.observer.look_again().await.unwrap();
+        eprintln!("slurmctld killed: jobs seen again after {}", seconds(since.elapsed()));
+        steadily("nobody to leave", Duration::from_secs(4), async || match self.slurm.pods() {
+            Ok(pods) if pods == before => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await
+        .unwrap();
+        assert_eq!(self.leaving(), leaving);
+        self.nothing_is_lost().await;
+    }
+
+    /// A worker that a user gives up leaves though it is busy; its job is the user's loss.
+    async fn leaves_by_wish(&self, worker: &(String, u64), annotation: &str, not_before: Duration) {
+        let (pod, job) = worker;
+        let uid = self.slurm.uid(pod);
+        self.observer.excuse(*job);
+        let since = Instant::now();
+        self.slurm.kubectl(&["annotate", "pod", pod, annotation]).unwrap();
+        self.slurm.until_gone(pod, &uid).await.unwrap();
+        eprintln!("{pod} with {annotation} left after {}", seconds(since.elapsed()));
+        assert!(
+            since.elapsed() > not_before,
+            "{pod} left {} after the wish, and should not before {not_before:?}",
+            seconds(since.elapsed())
+        );
+        // It was requeued, or ended; nobody waits for it here.
+        let _ = self.slurm.on_controller(&["scancel", &job.to_string()]);
+    }
 }
 
-async fn until_pods(slurm: &Slurm, expected: &[&str]) {
-    eventually(&format!("the pods {expected:?}"), PATIENCE, async || {
-        let found = pods(slurm);
-        let jobs = || slurm.on_controller(&["squeue", "--states=all", "--format=%i %T %N %r"]).unwrap_or_default();
-        if found == expected { Ok(()) } else { Err(format!("there are {found:?}, and jobs\n{}", jobs())) }
-    })
-    .await
-    .unwrap();
-}
-
-/// State and reason of a node, as sinfo shows them.
-fn node(slurm: &Slurm, name: &str) -> String {
-    slurm.on_controller(&["sinfo", "--noheader", "--Node", "--nodes", name, "--format=%T %E"]).unwrap().trim().to_owned()
-}
-
-async fn until_node(slurm: &Slurm, name: &str, expected: &str) {
-    eventually(&format!("node {name} to be `{expected}`"), PATIENCE, async || {
-        let found = node(slurm, name);
-        if found == expected { Ok(()) } else { Err(format!("it is `{found}`")) }
-    })
-    .await
-    .unwrap();
+/// A job on three nodes, which find one another by their bare names.
+async fn bare_names_resolve(slurm: &Slurm) {
+    let names = "worker-0 worker-1 worker-2 worker-3 worker-4 worker-5";
+    let job = slurm.run_job(3, &format!("srun --label sh -c 'hostname; getent hosts {names} | wc --lines'")).await.unwrap();
+    let mut said: Vec<&str> = job.output.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+    said.sort_unstable();
+    assert_eq!(job.state, "COMPLETED", "{job:?}");
+    assert!(said[..3] == ["6"; 3] && said[3..].iter().all(|host| host.starts_with("worker-")) && said.len() == 6, "{}", job.output);
+    let hosts = slurm.run_job(3, "srun --nodes=3 --label hostname && getent hosts worker-1").await.unwrap();
+    assert_eq!((hosts.state.as_str(), hosts.output.lines().count()), ("COMPLETED", 4), "{hosts:?}");
 }
 
 #[tokio::test]
-async fn a_shrinking_node_set_loses_no_job_and_touches_no_drain_of_others() {
+async fn a_node_set_grows_from_zero_and_shrinks_to_it_and_loses_no_job() {
     let ground = Ground::up("scaling", 2).await.unwrap();
-    let manifest = Manifest::demo().unwrap().workers(WORKERS).with("NodeSet", &json!({ "spec": { "oversubscribeNode": true } }));
+    let manifest = Manifest::demo().unwrap().workers(0).with("NodeSet", &json!({ "spec": { "oversubscribeNode": true } }));
     let slurm = ground.slurm("slurm", manifest).await.unwrap();
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
+    let since = Instant::now();
+    slurm.scale(WORKERS).unwrap();
+    for number in 0..WORKERS {
+        slurm.until_node(&format!("worker-{number}"), "idle none").await.unwrap();
+    }
+    eprintln!("from none to {WORKERS} workers in {}", seconds(since.elapsed()));
+    bare_names_resolve(&slurm).await;
 
-    // Three jobs on three of four; an administrator drains one that is busy.
-    let jobs: Vec<u64> = (0..3).map(|_| slurm.submit_patient(1).unwrap()).collect();
-    for job in &jobs {
-        observer.follow(*job);
+    // A job on each but one; an administrator drains the first.
+    let busy: Vec<(String, u64)> = (1..WORKERS)
+        .map(|number| format!("worker-{number}"))
+        .map(|worker| {
+            let job = slurm.submit_patient_on(&worker).unwrap();
+            observer.follow(job);
+            (worker, job)
+        })
+        .collect();
+    for (_, job) in &busy {
         slurm.until_job(*job, "RUNNING").await.unwrap();
     }
-    let busy = slurm.on_controller(&["squeue", "--noheader", "--states=RUNNING", "--format=%N"]).unwrap();
-    let busy: Vec<&str> = busy.split_whitespace().collect();
-    let idle = pods(&slurm).into_iter().find(|pod| !busy.contains(&pod.as_str())).unwrap();
-    slurm.on_controller(&["scontrol", "update", &format!("nodename={}", busy[0]), "state=drain", "reason=bad disk"]).unwrap();
+    slurm.drain(&busy[0].0, "bad disk").unwrap();
+    observer.demand(LEFT as usize);
+    let scenario = Scenario { slurm, observer, busy, idle: "worker-0".to_owned() };
+    scenario.shrinks().await;
+    scenario.takes_it_back().await;
+    scenario.outlives_slurmctld().await;
 
-    // The idle one leaves at once, the busy ones stay until their jobs have ended.
+    let leaving = scenario.leaving();
+    scenario.leaves_by_wish(&leaving[0], "slipway.dev/force-delete=true", Duration::ZERO).await;
+    #[allow(clippy::disallowed_methods, reason = "a real cluster runs by the real clock")]
+    let deadline = Timestamp::now() + SignedDuration::from_secs(5);
+    let deadline = format!("slipway.dev/drain-deadline={deadline:.0}");
+    scenario.leaves_by_wish(&leaving[1], &deadline, Duration::from_secs(3)).await;
+
+    let Scenario { slurm, observer, busy, .. } = scenario;
     let since = Instant::now();
-    scale(&slurm, 1);
-    let mut staying: Vec<&str> = busy.clone();
-    staying.sort_unstable();
-    until_pods(&slurm, &staying).await;
-    eprintln!("the idle worker {idle} left after {}", seconds(since.elapsed()));
-    let ready = || slurm.is_ready("nodeset", WORKER);
-    let why = eventually("the NodeSet to say what it waits for", PATIENCE, async || match ready() {
-        Err(why) if why.contains("jobs are running there") => Ok(why),
-        other => Err(format!("{other:?}")),
-    });
-    assert!(why.await.unwrap().contains("delete pod `worker-"));
-    assert_eq!(node(&slurm, busy[0]), "draining bad disk");
-    observer.look_again().await.unwrap();
-    assert_eq!(observer.losses(), []);
-
-    // A scale-in that is taken back: who was drained for it takes jobs again, but for the administrator's.
-    scale(&slurm, 3);
-    for worker in &busy[1..] {
-        until_node(&slurm, worker, "allocated none").await;
-    }
-    assert_eq!(node(&slurm, busy[0]), "draining bad disk");
-    scale(&slurm, 1);
-
-    let since = Instant::now();
-    for job in &jobs {
-        slurm.release(*job).unwrap();
+    for (_, job) in busy.iter().filter(|worker| !leaving[..2].contains(worker)) {
+        slurm.release_one(*job).unwrap();
         slurm.until_job(*job, "COMPLETED").await.unwrap();
     }
-    eventually("one worker to be left", PATIENCE, async || {
-        let found = pods(&slurm);
-        if found.len() == 1 { Ok(()) } else { Err(format!("there are {found:?}")) }
-    })
-    .await
-    .unwrap();
+    slurm.until_pod_count(LEFT as usize).await.unwrap();
     eprintln!("the others left {} after their jobs were let go", seconds(since.elapsed()));
     observer.verdict().await.unwrap();
 
     // Who comes back under an old name takes jobs, but for the one that an administrator keeps.
-    scale(&slurm, WORKERS);
+    slurm.scale(WORKERS).unwrap();
     for number in 0..WORKERS {
         let worker = format!("worker-{number}");
-        until_node(&slurm, &worker, if worker == busy[0] { "drained bad disk" } else { "idle none" }).await;
+        slurm.until_node(&worker, if worker == busy[0].0 { "drained bad disk" } else { "idle none" }).await.unwrap();
     }
+    let since = Instant::now();
+    observer.demand(0);
+    slurm.scale(0).unwrap();
+    slurm.until_pod_count(0).await.unwrap();
+    eprintln!("from {WORKERS} idle workers to none in {}", seconds(since.elapsed()));
+    observer.verdict().await.unwrap();
+    drop(observer);
     ground.bed.down().unwrap();
 }

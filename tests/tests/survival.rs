@@ -60,19 +60,11 @@ async fn sigkill_slurmctld(slurm: &Slurm, pod: &str) -> Instant {
     Instant::now()
 }
 
-/// A node that runs nothing which anybody else needs: neither DNS nor the operator.
-fn free_node(ground: &Ground) -> String {
-    let pods = "--output=jsonpath={.items[*].spec.nodeName}";
-    let busy = ground.kubectl(&["get", "pods", "--all-namespaces", pods]).unwrap();
-    let nodes = ground.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"]).unwrap();
-    nodes.split_whitespace().find(|node| !busy.split_whitespace().any(|other| other == *node)).unwrap().to_owned()
-}
-
 #[tokio::test]
 async fn jobs_survive_slurmctlds_death_in_every_way() {
     let ground = Ground::up("survival", 3).await.unwrap();
     // The workers stay off one node, and slurmctld goes there.
-    let victim = free_node(&ground);
+    let victim = ground.free_node().unwrap();
     ground.kubectl(&["cordon", &victim]).unwrap();
     let slurm = Slurm::apply(&ground.cluster, "slurm", Manifest::demo().unwrap(), Progress::Quiet).unwrap();
     sigkill_slurmctld(&slurm, &slurm.controller_pod()).await;

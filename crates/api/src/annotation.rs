@@ -25,6 +25,11 @@ pub const POD_CORDON: &str = "nodeset.slinky.slurm.net/pod-cordon";
 pub const POD_DELETION_COST: &str = "nodeset.slinky.slurm.net/pod-deletion-cost";
 /// On a worker pod: when the last of its jobs ends, as RFC 3339 writes it.
 pub const POD_DEADLINE: &str = "nodeset.slinky.slurm.net/pod-deadline";
+/// On a worker pod or a NodeSet: an RFC 3339 moment, or a length of time such as `30m` counted from when the worker's drain began, after which a
+/// worker that is to leave leaves with its jobs. What a pod says counts before what its NodeSet says.
+pub const DRAIN_DEADLINE: &str = "slipway.dev/drain-deadline";
+/// On a worker pod or a NodeSet: exactly `"true"`: a worker that is to leave leaves at once, with its jobs.
+pub const FORCE_DELETE: &str = "slipway.dev/force-delete";
 /// On a Kubernetes node: the reason to drain with while it is cordoned.
 pub const NODE_CORDON_REASON: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
 /// On a Kubernetes node: the Slurm node name of the worker on it, in DaemonSet mode.

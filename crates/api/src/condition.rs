@@ -13,8 +13,14 @@ pub const SCHEMA_CURRENT: &str = "SchemaCurrent";
 /// On a Controller: whether slurmctld and every slurmd run the configuration that the spec asks for.
 pub const CONFIGURATION_APPLIED: &str = "ConfigurationApplied";
 
+/// On a NodeSet: whether it is known what Slurm says about its workers. While it is not, nothing is done that could end a job.
+pub const SLURM_REACHABLE: &str = "SlurmReachable";
+
+/// On a NodeSet with GPUs or other generic resources: whether the pods' limits, the nodes' `Gres`, slurm.conf and gres.conf, and what Slurm has agree.
+pub const GRES_AGREES: &str = "GresAgrees";
+
 /// Every condition that we write on our resources.
-pub const OURS: [&str; 4] = [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED];
+pub const OURS: [&str; 6] = [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES];
 
 /// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. Its reasons are [`CREATED`] and [`NOT_EXISTS`].
 pub const RESERVATION_CREATED: &str = "ReservationCreated";
@@ -68,6 +74,14 @@ pub enum Reason {
     SchemaOlder,
     /// The served CustomResourceDefinition is of another make.
     SchemaForeign,
+    /// Two places say something different about GPUs or other generic resources.
+    GresMismatch,
+    /// Slurm was asked about the workers, and answered.
+    SlurmAnswers,
+    /// What Slurm says about the workers is not known.
+    SlurmUnknown,
+    /// Workers are up, and Slurm has no record of them.
+    SlurmNodeNotRegistered,
 }
 
 impl Reason {
@@ -84,6 +98,7 @@ impl Reason {
                 | Self::ConfigurationPending
                 | Self::ConfigurationUnverified
                 | Self::WorkersBehind
+                | Self::SlurmAnswers
         )
     }
 
@@ -111,6 +126,10 @@ impl Reason {
             Self::NobodyInCharge => "NobodyInCharge",
             Self::SchemaOlder => "SchemaOlder",
             Self::SchemaForeign => "SchemaForeign",
+            Self::GresMismatch => "GresMismatch",
+            Self::SlurmAnswers => "SlurmAnswers",
+            Self::SlurmUnknown => "SlurmUnknown",
+            Self::SlurmNodeNotRegistered => "SlurmNodeNotRegistered",
         }
     }
 }

@@ -38,6 +38,8 @@ pub const SLURM_CONF: &str = "slurm.conf";
 pub const SLURMDBD_CONF: &str = "slurmdbd.conf";
 /// File name of the cgroup configuration, and its key in a ConfigMap.
 pub const CGROUP_CONF: &str = "cgroup.conf";
+/// Which devices nodes have; a user may bring it.
+pub const GRES_CONF: &str = "gres.conf";
 /// Where log FIFOs lie.
 pub const LOG_DIR: &str = "/var/log/slurm";
 /// slurmctld's log FIFO.

@@ -9,6 +9,7 @@ mod claim;
 pub mod condition;
 mod controller;
 pub mod crd;
+pub mod device;
 pub mod digest;
 pub mod env;
 pub mod event;

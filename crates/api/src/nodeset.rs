@@ -68,7 +68,8 @@ pub struct NodeSetSpec {
     /// The partition made of these nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<Partition>,
-    /// Claims of each node: Kubernetes PersistentVolumeClaims, passed on field by field. They cannot change later.
+    /// Claims of each node: Kubernetes PersistentVolumeClaims, passed on field by field. The pod gets each as a volume of the same name. They cannot
+    /// change later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::claims")]
     pub volume_claim_templates: Option<Vec<Raw>>,
@@ -86,12 +87,13 @@ pub struct NodeSetSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = rule::not_negative("minReadySeconds"))]
     pub min_ready_seconds: Option<i32>,
-    /// How many digits the numbers of nodes have at least: with 3, the first is `000`.
+    /// How many digits the numbers of nodes have at least: with 3, the first is `000`. A change counts for nodes that are made from then on, and
+    /// for their claims, which have the number in their names too.
     #[serde(default)]
     #[schemars(schema_with = "schema::integer")]
     #[x_kube(validation = rule::padding_fits_slurm())]
     pub ordinal_padding: i64,
-    /// Whether a node always comes back on the Kubernetes node that it ran on first.
+    /// Whether a node comes back on the Kubernetes node that it ran on first, as long as that one exists, matches the template and takes pods.
     #[serde(default)]
     pub pin_to_node: bool,
     /// Whether nodes that run jobs are protected from evictions.
@@ -162,7 +164,7 @@ pub struct ClaimRetention {
     /// When the NodeSet is deleted: `Retain` or `Delete`.
     #[serde(default)]
     pub when_deleted: Retention,
-    /// When the NodeSet shrinks: `Retain` or `Delete`.
+    /// When a node leaves because the NodeSet shrinks: `Retain` or `Delete`. Claims of a node that is only replaced are kept.
     #[serde(default)]
     pub when_scaled: Retention,
 }

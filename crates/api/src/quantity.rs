@@ -10,6 +10,12 @@ pub fn mebibytes(quantity: &str) -> Option<u64> {
     whole((parse(quantity)? / f64::from(1 << 20)).floor())
 }
 
+/// A number of things that cannot be split; `None` when it is not one.
+pub fn count(quantity: &str) -> Option<u64> {
+    let value = parse(quantity)?;
+    whole(value).filter(|_| value.fract() == 0.0)
+}
+
 /// Whether two texts are the same amount: the server stores `1Gi` for `1024Mi`, and `100m` for `0.1`.
 pub fn is_same(one: &str, other: &str) -> bool {
     match (parse(one), parse(other)) {
@@ -75,6 +81,17 @@ mod tests {
     #[case("four", None)]
     fn cpus_are_rounded_up(#[case] quantity: &str, #[case] expected: Option<u64>) {
         assert_eq!(cpus(quantity), expected);
+    }
+
+    #[rstest]
+    #[case("8", Some(8))]
+    #[case("1k", Some(1000))]
+    #[case("0", Some(0))]
+    #[case("500m", None)]
+    #[case("-1", None)]
+    #[case("eight", None)]
+    fn what_cannot_be_split_is_a_whole_number(#[case] quantity: &str, #[case] expected: Option<u64>) {
+        assert_eq!(count(quantity), expected);
     }
 
     #[rstest]

@@ -10,6 +10,8 @@ pub const REASON_PREFIX: &str = "slurm-operator: ";
 pub const SCALE_IN: &str = "Pod is pending termination for scale-in";
 /// Behind the prefix, on a node that the last act of its pod set down.
 pub const FAREWELL: &str = "Pod is terminating";
+/// Behind the prefix, on a node that was set down because its pod is gone and nobody said farewell.
+pub const POD_GONE: &str = "Pod is gone";
 /// Prefix of the features that come from the Kubernetes node: others are not ours to touch.
 pub const FEATURE_PREFIX: &str = "k8s/";
 
@@ -21,6 +23,16 @@ pub const RESERVED_CONDITION_PREFIX: &str = "NodeSetState";
 pub const BASE_STATES: [&str; 7] = ["Allocated", "Down", "Error", "Future", "Idle", "Mixed", "Unknown"];
 /// Flags, of which a node can have several.
 pub const STATE_FLAGS: [&str; 8] = ["Completing", "Drain", "Fail", "Invalid", "InvalidReg", "Maintenance", "NotResponding", "Undrain"];
+
+/// Pod condition of a worker that takes no new job and has none: `Drain` alone is also there while jobs run on.
+pub const DRAINED_CONDITION: &str = "SlurmDrained";
+/// What [`crate::annotation::POD_DEADLINE`] says where a job has no limit: as late as can be written.
+pub const NO_DEADLINE: &str = "9999-12-31T23:59:59Z";
+
+/// Whether a pod condition of this type tells of a Slurm node.
+pub fn is_our_condition(type_: &str) -> bool {
+    type_ == DRAINED_CONDITION || type_.starts_with(CONDITION_PREFIX)
+}
 
 /// Whether the operator wrote this reason.
 pub fn is_our_reason(reason: &str) -> bool {

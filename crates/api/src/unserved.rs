@@ -16,9 +16,6 @@ pub struct Unserved {
 #[derive(Clone, Copy)]
 enum Set {
     True,
-    Above0,
-    /// A text, list or reference that is not empty.
-    Filled,
     To(&'static str),
 }
 
@@ -39,19 +36,10 @@ const fn obstacle(kind: &'static str, field: &'static str, set: Set, words: &'st
 }
 
 /// Every gap. A line goes when its field is served.
-const GAPS: [Gap; 8] = [
+const GAPS: [Gap; 4] = [
     obstacle("NodeSet", "scalingMode", Set::To("DaemonSet"), "nothing is done, because numbered nodes are not what you asked for"),
-    obstacle(
-        "NodeSet",
-        "volumeClaimTemplates",
-        Set::Filled,
-        "nothing is done, because nodes without their claims are not what you asked for",
-    ),
-    obstacle("NodeSet", "ordinalPadding", Set::Above0, "nothing is done, because nodes would get other names"),
-    gap("NodeSet", "pinToNode", Set::True, "nodes come back on any Kubernetes node"),
     gap("NodeSet", "ssh.enabled", Set::True, "nodes run no sshd"),
     gap("NodeSet", "updateStrategy.type", Set::To("ScheduledUpdate"), "no reservation is made and no node is replaced"),
-    gap("NodeSet", "minReadySeconds", Set::Above0, "nodes count as available as soon as they are ready"),
     gap("NodeSet", "pruneSlurmNodeRecords", Set::To("NodeNotFound"), "records of nodes stay in Slurm"),
 ];
 
@@ -68,7 +56,6 @@ pub(crate) fn gaps(kind: &str) -> impl Iterator<Item = (String, &'static str)> {
     let asked = |gap: &Gap| match gap.set {
         Set::True => format!("{}: true", gap.field),
         Set::To(choice) => format!("{}: {choice}", gap.field),
-        Set::Above0 | Set::Filled => gap.field.to_owned(),
     };
     GAPS.iter().filter(move |gap| gap.kind == kind).map(move |gap| (asked(gap), gap.words))
 }
@@ -101,13 +88,7 @@ fn is_set(spec: &Value, gap: &Gap) -> bool {
     let value = spec.pointer(&format!("/{}", gap.field.replace('.', "/"))).unwrap_or(&Value::Null);
     match gap.set {
         Set::True => value.as_bool() == Some(true),
-        Set::Above0 => value.as_i64().is_some_and(|number| number > 0),
         Set::To(choice) => value.as_str() == Some(choice),
-        Set::Filled => match value {
-            Value::Array(items) => !items.is_empty(),
-            Value::Object(_) => value["name"].as_str().is_some_and(|name| !name.is_empty()),
-            _ => false,
-        },
     }
 }
 
@@ -122,8 +103,9 @@ mod tests {
     #[rstest]
     #[case::nothing("Controller", json!({"external": true, "ha": {"enabled": true}, "prologScriptRefs": [{"name": "p"}]}), &[])]
     #[case::daemon("NodeSet", json!({"scalingMode": "DaemonSet"}), &["scalingMode"])]
-    #[case::defaults("NodeSet", json!({"scalingMode": "StatefulSet", "ordinalPadding": 0, "pruneSlurmNodeRecords": "Never", "updateStrategy": {"type": "RollingUpdate"}}), &[])]
-    #[case::padding("NodeSet", json!({"ordinalPadding": 3, "ssh": {"enabled": true}}), &["ordinalPadding", "ssh.enabled"])]
+    #[case::defaults("NodeSet", json!({"scalingMode": "StatefulSet", "pruneSlurmNodeRecords": "Never", "updateStrategy": {"type": "RollingUpdate"}}), &[])]
+    #[case::served("NodeSet", json!({"ordinalPadding": 3, "pinToNode": true, "minReadySeconds": 5, "volumeClaimTemplates": [{}]}), &[])]
+    #[case::two("NodeSet", json!({"ssh": {"enabled": true}, "pruneSlurmNodeRecords": "NodeNotFound"}), &["ssh.enabled", "pruneSlurmNodeRecords"])]
     #[case::elsewhere("Accounting", json!({"external": true}), &[])]
     fn what_is_set_and_not_served_is_named(#[case] kind: &str, #[case] spec: Value, #[case] fields: &[&str]) {
         let words: Vec<_> = unserved(kind, &spec).into_iter().map(|unserved| unserved.words).collect();
@@ -134,10 +116,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case("NodeSet", json!({"pinToNode": true}), false)]
+    #[case("NodeSet", json!({"ssh": {"enabled": true}}), false)]
     #[case("Accounting", json!({}), true)]
     #[case("Accounting", json!({"external": true}), false)]
-    #[case("NodeSet", json!({"volumeClaimTemplates": [{}]}), true)]
+    #[case("NodeSet", json!({"scalingMode": "DaemonSet"}), true)]
     #[case("LoginSet", json!({}), true)]
     #[case("RestApi", json!({}), false)]
     fn what_would_be_done_wrongly_is_not_done(#[case] kind: &str, #[case] spec: Value, #[case] is_in_the_way: bool) {

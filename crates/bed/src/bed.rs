@@ -1,6 +1,7 @@
 //! A running bed.
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
 use std::time::{Duration, Instant};
@@ -15,8 +16,9 @@ use crate::control::{self, PartState, Request};
 use crate::failure::{Context, Failure};
 use crate::image::Archive;
 use crate::keeper::{self, KeeperState};
-use crate::layout::{Layout, MOST_NODES, node_name};
+use crate::layout::{CONTROL_PLANE, Layout, MOST_NODES, node_name};
 use crate::name::BedName;
+use crate::netns;
 use crate::part::node::CONTAINERD_SOCKET;
 use crate::pki::Pki;
 use crate::program::Program;
@@ -106,6 +108,12 @@ impl Bed {
             words.extend(namespaces(pid.ok_or_else(|| Failure::new(format!("bed `{}` has no running node {name}", self.name())))?));
         }
         Ok(words)
+    }
+
+    /// What listens where the control plane is, as often as it is called: for a server of a test's own that pods can reach.
+    pub fn listener(&self, port: u16) -> impl Fn() -> Result<TcpListener, Failure> + Send + 'static {
+        let handle = self.state.handle;
+        move || netns::listen(handle, (CONTROL_PLANE, port).into())
     }
 
     /// Puts images into every running node, for a bed that is older than they are.

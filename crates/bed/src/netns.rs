@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
@@ -51,6 +51,16 @@ impl Connector {
         stream.set_nonblocking(true)?;
         tokio::net::TcpStream::from_std(stream)
     }
+}
+
+/// Listens inside the network of `pid`, for a server that lives outside.
+pub fn listen(pid: u32, address: SocketAddr) -> Result<TcpListener, Failure> {
+    // A thread of its own, because the move into the bed's network is for the thread's whole life.
+    let listening = std::thread::spawn(move || {
+        enter(pid)?;
+        TcpListener::bind(address).context(|| format!("could not listen on {address} inside the bed"))
+    });
+    listening.join().unwrap_or_else(|_| Err(Failure::new("listening inside the bed went wrong")))
 }
 
 /// Whether the DNS server at `server`, inside the network of `pid`, knows the address of `name`.

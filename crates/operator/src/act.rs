@@ -1,43 +1,80 @@
 //! Carries actions out: each can be repeated, each delete is bound to a UID, creations start slowly.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
+use jiff::Timestamp;
 use kube::{Api, core::ApiResource};
 use serde_json::{Value, json};
-use slipway_api::child::{Child, ChildKey};
+use slipway_api::{
+    NodeSet,
+    child::{Child, ChildKey, ChildKind},
+    slurm_node::is_our_condition,
+};
 use slipway_plan::{
     Action, Marks, PodId,
     drift::{Accepted, foreign_files},
 };
+use slipway_render::nodeset as render;
 use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
 
 use crate::{
     context::{Context, resource},
     error::Error,
-    memory::is_recent,
+    memory::{PodCondition, Sent, is_recent},
+    nodeset::{
+        adopt::adopt,
+        claim::{create_claims, hand_over, keep, restore_claims},
+        shown::shown_since,
+    },
     owner::owners_stay,
 };
 
+/// Pods that are written to side by side.
+const PODS_AT_ONCE: usize = 32;
+
 /// The owner of worker pods, and how to make one.
 pub(crate) struct Workers<'a> {
+    pub(crate) nodeset: &'a NodeSet,
     pub(crate) namespace: &'a str,
     pub(crate) owner_uid: &'a str,
     pub(crate) render: &'a (dyn Fn(u32) -> Result<Value, slipway_render::Invalid> + Sync),
 }
 
+impl Workers<'_> {
+    fn claims(&self, pod: &str) -> Result<Vec<Value>, Error> {
+        render::claims(self.nodeset, pod).map_err(|invalid| Error::Render(format!("the claims of pod `{pod}`"), invalid))
+    }
+}
+
 /// Does everything in `actions`, in their order; stops at the first failure. `workers` is for kinds that have them.
 pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, context: &Context) -> Result<(), Error> {
     let mut creations = Vec::new();
-    for action in actions {
+    for group in actions.chunk_by(|one, next| is_written_on_a_pod(one) && is_written_on_a_pod(next)) {
+        let [action] = group else {
+            write_on_pods(group, context).await?;
+            continue;
+        };
         match (action, workers) {
             (Action::Apply(child), _) => apply(child, context).await?,
             (Action::CreateWorker { ordinal, name }, Some(_)) => creations.push((*ordinal, name.as_str())),
             (Action::DeleteWorker { name, uid }, Some(workers)) => {
                 delete(Id { namespace: workers.namespace, name, uid }, None, context).await?;
             }
+            (Action::AdoptWorker { name, uid }, Some(workers)) => {
+                adopt(workers.nodeset, Id { namespace: workers.namespace, name, uid }, context).await?;
+            }
+            (Action::HandOver { name, uid, claims }, Some(workers)) => {
+                hand_over(workers.nodeset, Id { namespace: workers.namespace, name, uid }, claims, context).await?;
+            }
+            (Action::KeepClaim { claim, from, with_nodeset }, Some(workers)) => {
+                keep(workers.nodeset, claim, from.as_deref(), *with_nodeset, context).await?;
+            }
+            (Action::RestoreClaims { name }, Some(workers)) => {
+                restore_claims(workers.namespace, workers.claims(name)?, context).await?;
+            }
             (Action::Remove { key, uid }, _) => remove(key, uid, context).await?,
-            (Action::MarkPod { pod, marks }, _) => mark(pod, marks, context).await?,
+            (Action::MarkPod { .. } | Action::ShowConditions { .. }, _) => write_on_pods(group, context).await?,
             (Action::DeletePod { pod, grace, why }, _) => {
                 let PodId { namespace, name, uid } = pod;
                 tracing::warn!(pod = %format!("{namespace}/{name}"), %why, "deleting");
@@ -53,8 +90,15 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 | Action::Describe { .. },
                 _,
             )
-            | (Action::ShowConditions { .. }, _)
-            | (Action::CreateWorker { .. } | Action::DeleteWorker { .. }, None) => {}
+            | (
+                Action::CreateWorker { .. }
+                | Action::DeleteWorker { .. }
+                | Action::AdoptWorker { .. }
+                | Action::HandOver { .. }
+                | Action::KeepClaim { .. }
+                | Action::RestoreClaims { .. },
+                None,
+            ) => {}
         }
     }
     let Some(workers) = workers else { return Ok(()) };
@@ -71,6 +115,26 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
     Ok(())
 }
 
+/// Whether it changes what a pod says, and nothing else.
+pub(crate) fn is_written_on_a_pod(action: &Action) -> bool {
+    matches!(action, Action::MarkPod { .. } | Action::ShowConditions { .. })
+}
+
+/// Several side by side, as there may be thousands. One that fails keeps no other from being tried.
+async fn write_on_pods(actions: &[Action], context: &Context) -> Result<(), Error> {
+    let write = async |action: &Action| match action {
+        Action::MarkPod { pod, marks } => mark(pod, marks, context).await,
+        Action::ShowConditions { pod, conditions } => show(pod, conditions, context).await,
+        _ => Ok(()),
+    };
+    let mut outcome = Ok(());
+    for some in actions.chunks(PODS_AT_ONCE) {
+        let outcomes = join_all(some.iter().map(write)).await;
+        outcome = outcome.and(outcomes.into_iter().collect());
+    }
+    outcome
+}
+
 async fn apply(child: &Child, context: &Context) -> Result<(), Error> {
     let key = &child.key;
     let before = context.stores.child(key);
@@ -81,16 +145,23 @@ async fn apply(child: &Child, context: &Context) -> Result<(), Error> {
     if let Some(live) = &before {
         prune(key, live, &child.body, context).await?;
     }
-    let answer = context
-        .writer
-        .apply(&resource(key.kind), &key.namespace, &key.name, &child.body)
-        .await
-        .map_err(Error::write(format!("apply {key}")))?;
+    let answer = send(key, &child.body, context).await.map_err(Error::write(format!("apply {key}")))?;
     context.metrics.writes.get_or_create(&Write { verb: "apply", kind: key.kind.as_str() }).inc();
     let accepted = Accepted::new(&child.body, &answer, before.as_ref(), context.clock.now());
     context.memory.children.insert(key.clone(), accepted);
     tracing::info!(object = %key, "applied");
     Ok(())
+}
+
+async fn send(key: &ChildKey, body: &Value, context: &Context) -> Result<Value, kube::Error> {
+    let apply = async || context.writer.apply(&resource(key.kind), &key.namespace, &key.name, body).await;
+    match apply().await {
+        Err(kube::Error::Api(status)) if status.code == 422 && key.kind == ChildKind::PodDisruptionBudget => {
+            replace_limit(key, body, context).await?;
+            apply().await
+        }
+        answer => answer,
+    }
 }
 
 /// Takes files away that somebody added to a ConfigMap of ours.
@@ -110,7 +181,23 @@ async fn prune(key: &ChildKey, live: &Value, desired: &Value, context: &Context)
     Ok(())
 }
 
+/// A budget has one limit or the other. The one that another operator set stays its own in an apply, and both are refused; so ours comes in the place
+/// of it in one write, and there is no moment without any.
+async fn replace_limit(key: &ChildKey, body: &Value, context: &Context) -> Result<(), kube::Error> {
+    let fields = json!({ "spec": { "maxUnavailable": null, "minAvailable": body["spec"]["minAvailable"] } });
+    // It may lack the labels by which we would have seen it.
+    let object = Id { namespace: &key.namespace, name: &key.name, uid: "" };
+    context.writer.prune(&resource(key.kind), object, &fields).await?;
+    context.metrics.writes.get_or_create(&Write { verb: "prune", kind: key.kind.as_str() }).inc();
+    tracing::info!(object = %key, "replaced the limit that another operator set");
+    Ok(())
+}
+
 async fn create(ordinal: u32, name: &str, workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
+    if !create_claims(workers.namespace, workers.claims(name)?, context).await? {
+        tracing::info!(pod = %format!("{}/{name}", workers.namespace), "not created: a claim of it is being deleted");
+        return Ok(());
+    }
     let body = (workers.render)(ordinal).map_err(|invalid| Error::Render(format!("pod `{name}`"), invalid))?;
     match context.writer.create(&pods(), workers.namespace, body).await {
         Ok(()) => {
@@ -145,14 +232,40 @@ async fn mark(pod: &PodId, marks: &Marks, context: &Context) -> Result<(), Error
     let PodId { namespace, name, uid } = pod;
     let (labels, annotations) = (json!(marks.labels), json!(marks.annotations));
     let what = format!("mark pod `{namespace}/{name}`");
-    context.writer.mark(&pods(), Id { namespace, name, uid }, &labels, &annotations).await.map_err(Error::write(what))?;
+    let version = context.writer.mark(&pods(), Id { namespace, name, uid }, &labels, &annotations).await.map_err(Error::write(what))?;
     context.metrics.writes.get_or_create(&Write { verb: "mark", kind: "Pod" }).inc();
     let now = context.clock.now();
-    let mut sent = context.memory.marked.get(uid).filter(|(_, at)| is_recent(*at, now)).map(|(sent, _)| sent).unwrap_or_default();
-    sent.labels.extend(marks.labels.clone());
-    sent.annotations.extend(marks.annotations.clone());
-    context.memory.marked.insert(uid.clone(), (sent, now));
+    let mut what = context.memory.marked.get(uid).filter(|sent| is_recent(sent.at, now)).map(|sent| sent.what).unwrap_or_default();
+    what.labels.extend(marks.labels.clone());
+    what.annotations.extend(marks.annotations.clone());
+    context.memory.marked.insert(uid.clone(), Sent { what, version, at: now });
+    context.memory.protected.remove(uid);
     tracing::info!(pod = %format!("{namespace}/{name}"), %labels, %annotations, "marked");
+    Ok(())
+}
+
+async fn show(pod: &PodId, conditions: &BTreeMap<String, String>, context: &Context) -> Result<(), Error> {
+    let PodId { namespace, name, uid } = pod;
+    let (now, known) = (context.clock.now(), shown_since(pod, context));
+    // The server writes whole seconds.
+    let begun = Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let what: BTreeMap<String, PodCondition> = conditions
+        .iter()
+        .map(|(type_, message)| {
+            let since = known.get(type_).copied().unwrap_or(begun);
+            (type_.clone(), PodCondition { message: message.clone(), since })
+        })
+        .collect();
+    let body: Vec<Value> = what.iter().map(|(type_, condition)| condition.body(type_)).collect();
+    let object = Id { namespace, name, uid };
+    let version = context
+        .writer
+        .show_conditions(&pods(), object, &body, is_our_condition)
+        .await
+        .map_err(Error::write(format!("show Slurm's state on pod `{namespace}/{name}`")))?;
+    context.metrics.writes.get_or_create(&Write { verb: "conditions", kind: "Pod" }).inc();
+    context.memory.conditions.insert(uid.clone(), Sent { what, version, at: now });
+    tracing::debug!(pod = %format!("{namespace}/{name}"), ?conditions, "shown");
     Ok(())
 }
 
@@ -165,6 +278,6 @@ async fn delete(pod: Id<'_>, grace: Option<Duration>, context: &Context) -> Resu
     Ok(())
 }
 
-fn pods() -> ApiResource {
+pub(crate) fn pods() -> ApiResource {
     ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&())
 }

@@ -1,4 +1,4 @@
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand};
 use jiff::SignedDuration;
@@ -29,6 +29,10 @@ pub struct Args {
     /// cluster, such as http://127.0.0.1:{port}
     #[arg(long, default_value = Address::IN_CLUSTER, value_name = "PATTERN")]
     pub slurm_url_template: Address,
+
+    /// Conditions of Kubernetes nodes, separated by commas: while one of them is True, the workers there are drained with its words as the reason
+    #[arg(long, default_value = "", value_name = "TYPES")]
+    pub propagated_node_conditions: Names,
 
     #[command(flatten)]
     pub webhook: WebhookArgs,
@@ -77,6 +81,18 @@ pub enum Command {
     },
 }
 
+/// Names, separated by commas; an empty text is none, as a chart writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names(pub Arc<[String]>);
+
+impl FromStr for Names {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()))
+    }
+}
+
 /// An address, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionalAddress(pub Option<SocketAddr>);
@@ -109,6 +125,15 @@ mod tests {
         assert_eq!(args.namespaces, ["a", "b"]);
         assert_eq!(args.health_addr, "0.0.0.0:9".parse().unwrap());
         assert_eq!(args.metrics_addr, OptionalAddress(None));
+    }
+
+    #[rstest]
+    #[case::not_given(&[], &[])]
+    #[case::empty(&["--propagated-node-conditions="], &[])]
+    #[case::two(&["--propagated-node-conditions", "GpuBroken, DiskPressure,"], &["GpuBroken", "DiskPressure"])]
+    fn conditions_are_named_with_commas_between(#[case] flags: &[&str], #[case] expected: &[&str]) {
+        let args = Args::parse_from([&["slipway"], flags].concat());
+        assert_eq!(args.propagated_node_conditions.0.as_ref(), expected);
     }
 
     #[rstest]

@@ -18,7 +18,7 @@ use slipway_runtime::{
     clock::Clock,
     events::{Events, Kind},
     metrics::Metrics,
-    view::PodView,
+    view::{ClaimView, NodeView, PodView},
 };
 
 use crate::{charge::Charges, memory::Memory, served::Guard, slurm::Clusters};
@@ -36,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) clusters: Arc<Clusters>,
     pub(crate) charges: Arc<Charges>,
     pub(crate) cluster_domain: String,
+    /// Types of the conditions of Kubernetes nodes that drain the workers there.
+    pub(crate) propagated_node_conditions: Arc<[String]>,
 }
 
 /// The caches of one scope.
@@ -46,6 +48,10 @@ pub(crate) struct Stores {
     pub(crate) restapis: Store<RestApi>,
     pub(crate) nodesets: Store<NodeSet>,
     pub(crate) pods: Store<PodView>,
+    /// Those of workers.
+    pub(crate) claims: Store<ClaimView>,
+    /// Those of the whole cluster, as they belong to no namespace.
+    pub(crate) nodes: Store<NodeView>,
     pub(crate) children: BTreeMap<ChildKind, Store<DynamicObject>>,
 }
 

@@ -15,6 +15,7 @@ pub mod logs;
 mod manifest;
 mod memory;
 mod monitor;
+mod node;
 mod nodeset;
 mod observe;
 mod obstacle;

@@ -3,16 +3,21 @@
 //! Right after a write the cache is often still older. Without this a second pass in that moment would write everything again.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     hash::Hash,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use slipway_api::child::ChildKey;
-use slipway_plan::{Marks, drift::Accepted, finding::Finding, nodeset::Hold};
+use slipway_plan::{
+    Marks,
+    drift::Accepted,
+    finding::Finding,
+    nodeset::{Hold, Keeper, Tries},
+};
 
 /// After this time a write that the cache does not show counts as undone.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -33,10 +38,30 @@ pub(crate) struct Memory {
     pub(crate) created: Map<(String, String), Timestamp>,
     /// Pods that were deleted, by UID.
     pub(crate) deleted: Map<String, Timestamp>,
+    /// Pods that were adopted, by UID, with the UID of their NodeSet.
+    pub(crate) adopted: Map<String, (String, Timestamp)>,
+    /// Claims that were given an owner, by UID, with who that is.
+    pub(crate) kept: Map<String, Sent<Keeper>>,
+    /// Claims without our labels that were found to be on their way out, by namespace and name.
+    pub(crate) going_claims: Map<(String, String), Timestamp>,
+    /// Claims that were said to be somebody else's, by UID.
+    pub(crate) conflicts: Map<String, ()>,
     /// Pods that were marked, by UID, and how.
-    pub(crate) marked: Map<String, (Marks, Timestamp)>,
+    pub(crate) marked: Map<String, Sent<Marks>>,
+    /// Conditions that were written on pods, by UID.
+    pub(crate) conditions: Map<String, Sent<BTreeMap<String, PodCondition>>>,
+    /// Pods that are about to be marked as busy, by UID, since when: the budget counts them before they are.
+    pub(crate) protected: Map<String, Timestamp>,
+    /// Whose turn it is to count the busy pods of a Controller and to write that number down, by `namespace/name`.
+    pub(crate) budgets: Map<String, Arc<tokio::sync::Mutex<()>>>,
+    /// Comments that were left for nodes, by `namespace/controller/node`.
+    pub(crate) described: Map<String, (String, Timestamp)>,
+    /// Since when a node has responded to slurmctld, or not, likewise. One that was never seen silent is not here.
+    pub(crate) responses: Map<String, Response>,
     /// What Slurm was told about nodes, by `namespace/controller/node`.
     pub(crate) told: Map<String, Told>,
+    /// Workers that had to be replaced, by the UID of their NodeSet.
+    pub(crate) tries: Map<String, Tries>,
     /// The configuration that each Controller wants, by `namespace/name`.
     pub(crate) wanted: Map<String, Wanted>,
     /// What was found in the configuration that is published, likewise: it is the same at every look, and looking costs time.
@@ -47,6 +72,76 @@ pub(crate) struct Memory {
     pub(crate) nudges: Map<String, Repeats>,
     /// The last configuration that was published, likewise, and when.
     pub(crate) published: Map<String, (String, Timestamp)>,
+}
+
+/// What was written to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent<T> {
+    pub(crate) what: T,
+    /// The version of the object that this made.
+    pub(crate) version: Option<String>,
+    pub(crate) at: Timestamp,
+}
+
+impl<T> Sent<T> {
+    /// Whether a cache that has `cached` as the object's version is older than this. Versions are numbers that only grow.
+    pub(crate) fn is_unseen(&self, cached: Option<&str>, now: Timestamp) -> bool {
+        let number = |version: Option<&str>| version?.parse::<u64>().ok();
+        let is_seen = number(cached).zip(number(self.version.as_deref())).is_some_and(|(cached, made)| cached >= made);
+        !is_seen && is_recent(self.at, now)
+    }
+}
+
+impl<T: Clone> Map<String, Sent<T>> {
+    /// What was written to an object, as long as a cache that has `cached` as its version is older than that.
+    pub(crate) fn unseen(&self, uid: &str, cached: Option<&str>, now: Timestamp) -> Option<T> {
+        let uid = uid.to_owned();
+        let sent = self.get(&uid)?;
+        if sent.is_unseen(cached, now) {
+            return Some(sent.what);
+        }
+        self.remove(&uid);
+        None
+    }
+}
+
+/// A condition of a pod that is `True`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PodCondition {
+    pub(crate) message: String,
+    pub(crate) since: Timestamp,
+}
+
+impl PodCondition {
+    /// As the API server reads it.
+    pub(crate) fn body(&self, type_: &str) -> Value {
+        let mut body = json!({ "type": type_, "status": "True", "lastTransitionTime": self.since.to_string() });
+        if !self.message.is_empty() {
+            body["message"] = self.message.as_str().into();
+        }
+        body
+    }
+}
+
+/// Whether a node responds to slurmctld.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Response {
+    pub(crate) responds: bool,
+    pub(crate) since: Timestamp,
+}
+
+impl Map<String, Response> {
+    /// Since when a node has responded, or not, as it does now; `None` where it was never seen to do otherwise.
+    pub(crate) fn since(&self, node: &str, responds: bool, now: Timestamp) -> Option<Timestamp> {
+        match self.get(&node.to_owned()) {
+            Some(known) if known.responds == responds => Some(known.since),
+            None if responds => None,
+            _ => {
+                self.insert(node.to_owned(), Response { responds, since: now });
+                Some(now)
+            }
+        }
+    }
 }
 
 /// What Slurm was told about a node.
@@ -141,6 +236,18 @@ impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
             map.clear();
         }
         map.insert(key, value);
+    }
+
+    /// The value of a key; a new one where there is none.
+    pub(crate) fn get_or_default(&self, key: &K) -> V
+    where
+        V: Default,
+    {
+        self.lock().entry(key.clone()).or_default().clone()
+    }
+
+    pub(crate) fn remove(&self, key: &K) {
+        self.lock().remove(key);
     }
 
     /// The entries that `keep` wants; the others are dropped.

@@ -1,18 +1,28 @@
 //! The pass over a NodeSet.
 
+pub(crate) mod adopt;
+pub(crate) mod claim;
+mod cordon;
 mod count;
+mod ghost;
+pub(crate) mod gres;
+mod pin;
+mod protect;
+mod reach;
+pub(crate) mod shown;
 mod slurm;
+mod tries;
 mod worker;
 
 use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
-    NodeSet,
+    NodeSet, NodeSetStatus,
     child::{ChildKey, ChildKind},
     name,
 };
-use slipway_plan::{Wait, controller as controller_plan, finding::Kind, nodeset as plan, unmet};
+use slipway_plan::{Action, Wait, controller as controller_plan, finding::Kind, nodeset as plan, unmet};
 use slipway_render::nodeset as render;
 use slipway_runtime::{
     failure::Failure,
@@ -20,7 +30,7 @@ use slipway_runtime::{
 };
 
 use crate::{
-    act::{Workers, act},
+    act::{Workers, act, is_written_on_a_pod},
     context::Context,
     error::Error,
     memory::BELIEVED_FOR,
@@ -30,7 +40,13 @@ use crate::{
 };
 
 use self::{
+    adopt::{observe_orphans, without_owning_if_going},
+    claim::observe_claims,
     count::count,
+    ghost::{confirm_gone, observe_ghosts},
+    pin::Pinning,
+    protect::Turn,
+    reach::{keep_saying, observe_reach},
     slurm::Cluster,
     worker::{is_unseen, observe_workers},
 };
@@ -54,7 +70,7 @@ impl Reconcile<NodeSet> for NodeSets {
         if nodeset.metadata.deletion_timestamp.is_some() {
             return Ok(Next::OnChange); // its pods go with it
         }
-        let findings = findings_of(Kind::NodeSet, nodeset.as_ref());
+        let mut findings = findings_of(Kind::NodeSet, nodeset.as_ref());
         status::note_findings(nodeset.as_ref(), &findings, context);
         if report_obstacle(nodeset.as_ref(), Kind::NodeSet, &findings, context).await? {
             return Ok(Next::OnChange);
@@ -62,8 +78,16 @@ impl Reconcile<NodeSet> for NodeSets {
         let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
         let controller = &nodeset.spec.controller_ref.name;
         let cluster = Cluster::new(&namespace, controller, context);
-        let workers = observe_workers(&nodeset, &cluster, context);
-        let references = observe(&nodeset, &namespace, context);
+        let (workers, on_pods) = observe_workers(&nodeset, &cluster, context);
+        findings.extend(on_pods);
+        let ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
+        let orphans = observe_orphans(&nodeset, context);
+        let claims = observe_claims(&nodeset, context);
+        claim::tell_conflicts(&nodeset, &claims, context);
+        let setup = gres::observe_setup(&nodeset, &workers, context);
+        let references = observe(&nodeset, &namespace, context).map(|references| render::References { gres: setup.clone(), ..references });
+        // From here on nobody else writes the budget, so what is known of it is what it is.
+        let turn = Turn::begin(&namespace, controller, &workers, nodeset.spec.workload_disruption_protection, context).await;
         let seen = context.seen([
             ChildKey::new(ChildKind::Service, &namespace, &name::worker_service(controller)),
             ChildKey::new(ChildKind::PodDisruptionBudget, &namespace, &name::worker_budget(controller)),
@@ -73,15 +97,18 @@ impl Reconcile<NodeSet> for NodeSets {
         let replicas = usize::try_from(nodeset.spec.replicas).unwrap_or(0);
         // The last worker has the longest name.
         let last = u32::try_from(replicas.saturating_sub(1)).unwrap_or(u32::MAX);
-        let references = references.and_then(|references| match render::pod(&nodeset, &references, last) {
-            Ok(_) => Ok(references),
-            Err(invalid) => Err(unmet::invalid(&invalid)),
-        });
+        let (references, rendered) = match references.map(|references| (render::pod(&nodeset, &references, last), references)) {
+            Ok((Ok(pod), references)) => (Ok(references), Some(pod)),
+            Ok((Err(invalid), _)) => (Err(unmet::invalid(&invalid)), None),
+            Err(wait) => (Err(wait), None),
+        };
+        let pinning = Pinning::new(&nodeset, rendered.as_ref(), context);
         let siblings: Vec<_> = context.stores.nodesets_of(&namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
-        let (shared, references) = match render::shared(&namespace, controller, &siblings) {
+        let (shared, references) = match render::shared(&namespace, controller, &siblings, turn.protected) {
             Ok(shared) => (shared, references),
             Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
         };
+        let tries = tries::recall(&nodeset, &workers, context);
         let mut plan = plan::nodeset(plan::Observed {
             namespace: &namespace,
             nodeset: &name,
@@ -92,25 +119,59 @@ impl Reconcile<NodeSet> for NodeSets {
             problem: references.as_ref().err().cloned(),
             new_workers_wait: slurmctld_wait(&namespace, controller, context),
             workers: &workers,
-            ghosts: &[],
+            padding: render::padding(&nodeset),
+            controller,
+            orphans: &orphans,
+            claim_templates: &claim::templates(&nodeset),
+            claims: &claims,
+            retention: nodeset.spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
+            tries: &tries,
+            max_unavailable: nodeset.spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
+            reach: observe_reach(&namespace, controller, context),
+            ghosts: &ghosts,
             seen: &seen,
             now: context.clock.now(),
         });
 
         let render = |ordinal| match &references {
-            Ok(references) => render::pod(&nodeset, references, ordinal),
+            Ok(references) => render::pod(&nodeset, references, ordinal).map(|pod| match pinning.node(ordinal) {
+                Some(node) => render::pinned(pod, &node),
+                None => pod,
+            }),
             // Without references the plan creates nothing.
             Err(wait) => Err(slipway_render::Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
         };
+        // The budget counts the busy before they are marked.
+        let shared: Vec<Action> = plan.actions.extract_if(.., |action| matches!(action, Action::Apply(_))).collect();
+        act(&shared, None, context).await?;
+        drop(turn);
+
         plan.report.findings = findings;
-        let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await;
-        act(&plan.actions, Some(&Workers { namespace: &namespace, owner_uid: &uid, render: &render }), context).await?;
+        plan.report.sayings.extend(gres::agreement(&nodeset, setup.as_ref(), &workers));
+        keep_saying(&nodeset, &mut plan.report);
+        let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
+            | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
+        plan::without_idle_handovers(&mut plan.actions);
+        without_owning_if_going(&nodeset, &mut plan.actions, context).await?;
+        tries::count(&nodeset, &tries, &plan.actions, &workers, context);
+        let on_pods: Vec<Action> = plan.actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
+        let done = act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context).await;
+        // Where no pod can be made, those that are there are still told of and shown as they are.
         plan.actions.iter().for_each(|action| cluster.tell(action));
-        status::report(nodeset.as_ref(), &plan.report, |status| count(status, &workers, nodeset.spec.replicas), context).await?;
+        let shown = act(&on_pods, None, context).await;
+        done?;
+        let now = context.clock.now();
+        let fill = |status: &mut NodeSetStatus| {
+            count(status, &workers, nodeset.spec.replicas, now);
+            pinning.report(status, &workers);
+        };
+        status::report(nodeset.as_ref(), &plan.report, fill, context).await?;
+        shown?;
+        let nodes = || workers.iter().map(|worker| worker.node.as_str()).chain(ghosts.iter().map(|ghost| ghost.node.as_str()));
         // A pod that was deleted before the cache ever showed it is missed only when its time is up.
         let look = match () {
-            () if is_unconfirmed => LOOK_SOON,
-            () if cluster.is_settling(&workers) => SETTLED,
+            () if is_unconfirmed || claim::going(&nodeset, context).iter().any(|going| claims.iter().all(|claim| claim.name != *going)) => LOOK_SOON,
+            () if cluster.is_settling(nodes()) => SETTLED,
             () if workers.iter().any(is_unseen) => BELIEVED_FOR,
             () => LOOK_AGAIN,
         };
@@ -129,7 +190,7 @@ fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<rend
         return Err(unmet::no_reference("spec.controllerRef"));
     }
     let found = context.stores.controller(namespace, controller).ok_or_else(|| unmet::no_controller(namespace, controller))?;
-    Ok(render::References { controller: found.as_ref().clone(), cluster_domain: context.cluster_domain.clone() })
+    Ok(render::References { controller: found.as_ref().clone(), cluster_domain: context.cluster_domain.clone(), gres: None })
 }
 
 /// slurmd fetches its configuration from slurmctld. One that finds nobody there tries again ever more rarely, so it is not started before.

@@ -7,6 +7,7 @@ use kube::{
 };
 use serde_json::Value;
 use slipway_api::{API_VERSION, GROUP, child::ChildKey};
+use slipway_runtime::apply::Id;
 
 use crate::{context::Context, error::Error};
 
@@ -19,17 +20,21 @@ pub(crate) async fn owners_stay(key: &ChildKey, live: Option<&Value>, desired: &
     let known = live.map(owners).unwrap_or_default();
     for owner in owners(desired).iter().filter(|owner| known.iter().all(|known| known["uid"] != owner["uid"])) {
         let text = |field: &str| owner[field].as_str().unwrap_or_default();
-        let version = API_VERSION.rsplit('/').next().unwrap_or_default();
-        let kind = GroupVersionKind::gvk(GROUP, version, text("kind"));
-        let resource = ApiResource::from_gvk_with_plural(&kind, &format!("{}s", text("kind").to_lowercase()));
-        let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), &key.namespace, &resource);
-        // By a list of one, as the right to list is there anyway.
-        let found = api.list(&ListParams::default().fields(&format!("metadata.name={}", text("name")))).await;
-        let found = found.map_err(Error::read(format!("{} `{}/{}`", text("kind"), key.namespace, text("name"))))?;
-        let stays = |object: &DynamicObject| object.uid().as_deref() == Some(text("uid")) && object.metadata.deletion_timestamp.is_none();
-        if !found.items.iter().any(stays) {
+        if !stays(text("kind"), Id { namespace: &key.namespace, name: text("name"), uid: text("uid") }, context).await? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Whether a resource of ours is still the one with this UID, and not about to go.
+pub(crate) async fn stays(kind: &str, object: Id<'_>, context: &Context) -> Result<bool, Error> {
+    let Id { namespace, name, uid } = object;
+    let version = API_VERSION.rsplit('/').next().unwrap_or_default();
+    let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, version, kind), &format!("{}s", kind.to_lowercase()));
+    let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), namespace, &resource);
+    // By a list of one, as the right to list is there anyway.
+    let found = api.list(&ListParams::default().fields(&format!("metadata.name={name}"))).await;
+    let found = found.map_err(Error::read(format!("{kind} `{namespace}/{name}`")))?;
+    Ok(found.items.iter().any(|object| object.uid().as_deref() == Some(uid) && object.metadata.deletion_timestamp.is_none()))
 }

@@ -52,10 +52,20 @@ pub const RIGHTS: &[Right] = &[
     Right { group: "policy", resources: &["poddisruptionbudgets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
     // Workers; and slurmctld's pods, which are marked, and deleted where their StatefulSet would wait for ever.
     Right { group: "", resources: &["pods"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
+    // What Slurm says about workers, as conditions.
+    Right { group: "", resources: &["pods/status"], names: &[], verbs: &["patch"] },
+    // What happens to the nodes that workers are on.
+    Right { group: "", resources: &["nodes"], names: &[], verbs: &["list", "watch"] },
     // What happened, for `kubectl describe`.
     Right { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create"] },
-    // Claims that slurmctld's state is on: by name.
-    Right { group: "", resources: &["persistentvolumeclaims"], names: &[], verbs: &["get"] },
+    // Claims that slurmctld's state is on: by name. Those of workers: made, and given an owner, by which Kubernetes may delete them later. Where the
+    // cluster checks it, only who may delete an object may change its owners.
+    Right {
+        group: "",
+        resources: &["persistentvolumeclaims"],
+        names: &[],
+        verbs: &["create", "delete", "get", "list", "patch", "watch"],
+    },
     // Keys, of which only hashes are kept. By name: no list, no watch.
     Right { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
     // Whether the API server keeps every field of ours.

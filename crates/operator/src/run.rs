@@ -17,6 +17,7 @@ use crate::{
     Args,
     admission::Webhook,
     monitor::MonitorWatch,
+    node::NodeWatch,
     scope::Scope,
     served::{Guard, Watches},
 };
@@ -58,12 +59,17 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let monitors = MonitorWatch::new(&health, &metrics);
     let guard = Guard::new(monitors.monitors(), metrics.clone());
     let mut definitions = Watches::new(&guard, monitors, &health, &metrics);
+    let propagated_node_conditions = args.propagated_node_conditions.0;
+    let mut nodes = NodeWatch::new(propagated_node_conditions.clone(), &health, &metrics);
     for namespace in namespaces {
         let (client, health, metrics, guard, stop) = (client.clone(), health.clone(), metrics.clone(), guard.clone(), stop.clone());
         let (events, slurm_address) = (events.clone(), args.slurm_url_template.clone());
-        Scope { namespace, client, health, metrics, guard, events, slurm_address, stop }.start(&mut definitions, &mut tasks)?;
+        let propagated_node_conditions = propagated_node_conditions.clone();
+        let scope = Scope { namespace, client, health, metrics, guard, events, slurm_address, propagated_node_conditions, stop };
+        scope.start(&mut definitions, &mut nodes, &mut tasks)?;
     }
     definitions.start(&client, &stop, &mut tasks);
+    nodes.start(&client, &stop, &mut tasks);
 
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tasks.spawn("signals", async move {

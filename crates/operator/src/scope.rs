@@ -36,7 +36,7 @@ use slipway_runtime::{
     metrics::Metrics,
     queue::{self, Reconcile},
     tasks::Tasks,
-    view::PodView,
+    view::{ClaimView, PodView},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,7 @@ use crate::{
     domain,
     error::Error,
     memory::Memory,
+    node::NodeWatch,
     nodeset::NodeSets,
     restapi::RestApis,
     served::{Guard, Guarded, Watches},
@@ -64,17 +65,19 @@ pub(crate) struct Scope {
     pub(crate) guard: Guard,
     pub(crate) events: Events,
     pub(crate) slurm_address: Address,
+    pub(crate) propagated_node_conditions: Arc<[String]>,
     pub(crate) stop: CancellationToken,
 }
 
 impl Scope {
-    /// Starts everything that looks after this scope. `definitions` are those of the kinds that it looks after.
-    pub(crate) fn start(self, definitions: &mut Watches, tasks: &mut Tasks) -> anyhow::Result<()> {
+    /// Starts everything that looks after this scope. `definitions` are those of the kinds that it looks after, `nodes` those of the whole cluster.
+    pub(crate) fn start(self, definitions: &mut Watches, nodes: &mut NodeWatch, tasks: &mut Tasks) -> anyhow::Result<()> {
         let mut accountings: Hub<Accounting> = self.hub(());
         let mut controllers: Hub<SlurmController> = self.hub(());
         let mut restapis: Hub<RestApi> = self.hub(());
         let mut nodesets: Hub<NodeSet> = self.hub(());
         let mut pods: Hub<PodView> = self.hub(());
+        let mut claims: Hub<ClaimView> = self.hub(());
         let mut children: BTreeMap<ChildKind, Hub<DynamicObject>> =
             ChildKind::ALL.into_iter().map(|kind| (kind, self.hub(resource(kind)))).collect();
         let stores = Stores {
@@ -83,18 +86,24 @@ impl Scope {
             restapis: restapis.store(),
             nodesets: nodesets.store(),
             pods: pods.store(),
+            claims: claims.store(),
+            nodes: nodes.store(),
             children: children.iter().map(|(kind, hub)| (*kind, hub.store())).collect(),
         };
 
-        let mut caches = vec![accountings.filled(), controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled()];
+        let mut caches = vec![accountings.filled(), controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled(), claims.filled()];
         caches.extend(children.values().map(Hub::filled));
         caches.extend(definitions.filled());
+        caches.push(nodes.filled());
 
         let mut for_controllers =
             vec![controllers.route(itself), nodesets.route(its_controller), accountings.route(controllers_with_it(&stores))];
         let mut for_restapis = vec![restapis.route(itself), controllers.route(restapis_of_it(&stores))];
         let mut for_nodesets =
             vec![nodesets.route(itself), controllers.route(nodesets_of_it(&stores)), pods.route(|pod: &PodView| owners(pod))];
+        // A pod that nobody controls may be taken over; a claim belongs to nobody, most of the time.
+        for_nodesets.push(pods.route(|pod: &PodView| its_instance(pod, Component::Worker)));
+        for_nodesets.push(claims.route(|claim: &ClaimView| its_instance(claim, Component::Worker)));
         // Pods of slurmctld and slurmrestd belong to their workloads; what troubles them is told on our resources.
         for_controllers.push(pods.route(|pod: &PodView| its_instance(pod, Component::Controller)));
         for_restapis.push(pods.route(|pod: &PodView| its_instance(pod, Component::RestApi)));
@@ -104,7 +113,11 @@ impl Scope {
             for_nodesets.push(hub.route(|child: &DynamicObject| owners(child)));
             match kind {
                 // slurmrestd runs with slurmctld's configuration; workers start when slurmctld is up.
-                ChildKind::ConfigMap => for_restapis.push(hub.route(restapis_of_its_controller(&stores))),
+                // It also says which generic resources nodes may have.
+                ChildKind::ConfigMap => {
+                    for_restapis.push(hub.route(restapis_of_its_controller(&stores)));
+                    for_nodesets.push(hub.route(nodesets_of_its_controller(&stores)));
+                }
                 ChildKind::StatefulSet => {
                     for_restapis.push(hub.route(restapis_of_its_controller(&stores)));
                     for_nodesets.push(hub.route(nodesets_of_its_controller(&stores)));
@@ -117,6 +130,7 @@ impl Scope {
         for_controllers.push(definitions.route_monitors(&stores.controllers));
         for_restapis.extend(definitions.route(&stores.restapis));
         for_nodesets.extend(definitions.route(&stores.nodesets));
+        for_nodesets.push(nodes.route(&stores.nodesets, &stores.pods));
 
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (clusters, charges) =
@@ -128,6 +142,8 @@ impl Scope {
         self.follow(restapis, self.api(), everything.clone(), tasks);
         self.follow(nodesets, self.api(), everything, tasks);
         self.follow(pods, self.api(), ours.clone(), tasks);
+        let of_workers = watcher::Config::default().labels(&format!("{}={}", label::NAME, Component::Worker.daemon()));
+        self.follow(claims, self.api(), of_workers, tasks);
         for (kind, hub) in children {
             self.follow(hub, self.dynamic_api(kind), ours.clone(), tasks);
         }
@@ -144,6 +160,7 @@ impl Scope {
             clusters,
             charges,
             cluster_domain: domain::of_this_pod(),
+            propagated_node_conditions: self.propagated_node_conditions.clone(),
         });
         let (controllers, restapis, nodesets) = (Controllers(context.clone()), RestApis(context.clone()), NodeSets(context.clone()));
         self.work("controller", controllers, &context, stores.controllers, for_controllers, caches.clone(), tasks);
@@ -281,12 +298,12 @@ fn its_controller(nodeset: &NodeSet) -> Vec<ObjectRef<SlurmController>> {
     vec![ObjectRef::new(&nodeset.spec.controller_ref.name).within(&nodeset.namespace().unwrap_or_default())]
 }
 
-/// The resource whose pod this is, by its labels.
-fn its_instance<R: Resource<DynamicType = ()>>(pod: &PodView, component: Component) -> Vec<ObjectRef<R>> {
-    let labels = pod.labels();
+/// The resource whose pod or claim this is, by its labels.
+fn its_instance<K: Resource, R: Resource<DynamicType = ()>>(object: &K, component: Component) -> Vec<ObjectRef<R>> {
+    let labels = object.labels();
     let is_of_component = labels.get(label::NAME).is_some_and(|daemon| daemon == component.daemon());
     let instance = labels.get(label::INSTANCE).filter(|_| is_of_component);
-    instance.map(|instance| ObjectRef::new(instance).within(&pod.namespace().unwrap_or_default())).into_iter().collect()
+    instance.map(|instance| ObjectRef::new(instance).within(&object.namespace().unwrap_or_default())).into_iter().collect()
 }
 
 /// The resources of kind `R` that own an object.

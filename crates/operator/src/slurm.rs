@@ -98,7 +98,10 @@ impl Clusters {
     pub fn configured_at(&self, namespace: &str, controller: &str) -> Result<Timestamp, String> {
         match self.links().get(&Key::new(namespace, controller)) {
             Some(link) => link.configured_at(),
-            None => Err(no_link(namespace, controller)),
+            None => {
+                let (cause, advice) = no_link(namespace, controller);
+                Err(format!("{cause}: {advice}"))
+            }
         }
     }
 
@@ -182,7 +185,8 @@ impl Clusters {
     }
 }
 
-/// Why nothing is known where there is no link.
-fn no_link(namespace: &str, controller: &str) -> String {
-    format!("no RestApi in namespace `{namespace}` names Controller `{controller}`: create one, so that the operator can ask Slurm")
+/// Why nothing is known where there is no link, and what to do about it.
+pub(crate) fn no_link(namespace: &str, controller: &str) -> (String, String) {
+    let cause = format!("no RestApi in namespace `{namespace}` names Controller `{controller}`");
+    (cause, "create one, so that the operator can ask Slurm".to_owned())
 }

@@ -19,7 +19,6 @@ async fn what_is_not_served_is_said_and_what_would_be_wrong_is_not_done() {
     };
     for (plural, object) in [
         ("nodesets", set("everywhere", json!({ "scalingMode": "DaemonSet" }))),
-        ("nodesets", set("padded", json!({ "ordinalPadding": 3 }))),
         (
             "accountings",
             json!({
@@ -34,7 +33,6 @@ async fn what_is_not_served_is_said_and_what_would_be_wrong_is_not_done() {
     }
     for (plural, name, expected) in [
         ("nodesets", "everywhere", ("False", "NotServed", "spec.scalingMode is not served")),
-        ("nodesets", "padded", ("False", "NotServed", "spec.ordinalPadding is not served")),
         ("accountings", "elsewhere", ("True", "AllReady", "outside this Kubernetes")),
     ] {
         eventually(&format!("{plural}/{name}"), async || {
@@ -57,7 +55,7 @@ async fn what_is_not_served_is_said_and_what_would_be_wrong_is_not_done() {
     .await;
     let kinds = "statefulsets,services,configmaps,pods,poddisruptionbudgets";
     let made = stage.kubectl(&["get", kinds, "--output=name", "--namespace", NAMESPACE]);
-    assert!(!["everywhere", "padded", "elsewhere", "workers"].iter().any(|name| made.contains(name)), "{made}");
+    assert!(!["everywhere", "elsewhere", "workers"].iter().any(|name| made.contains(name)), "{made}");
     stage.end();
 }
 

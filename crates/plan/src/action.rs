@@ -13,6 +13,19 @@ pub enum Action {
     CreateWorker { ordinal: u32, name: String },
     /// Delete a worker pod, if it is still the one with this UID. Only [`crate::gate`] gives leave to make this.
     DeleteWorker { name: String, uid: String },
+    /// Become the controller of a worker pod that has none, if it is still the one with this UID.
+    AdoptWorker { name: String, uid: String },
+    /// Make the claims of a worker pod that are not there, although it is.
+    RestoreClaims { name: String },
+    /// Let these claims go with a worker pod, the one with this UID. Only ever right before its deletion.
+    HandOver { name: String, uid: String, claims: Vec<ClaimId> },
+    /// Let a claim go with the NodeSet, or with nobody.
+    KeepClaim {
+        claim: ClaimId,
+        /// UID of the pod that it would go with now, if so.
+        from: Option<String>,
+        with_nodeset: bool,
+    },
     /// Let no new job come to these nodes of Slurm; those that run go on. The reason gets our prefix.
     Drain { nodes: Vec<String>, reason: String },
     /// Let jobs come again to nodes that we drained.
@@ -50,11 +63,32 @@ pub struct PodId {
     pub uid: String,
 }
 
+/// One claim and no other that gets its name later.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimId {
+    pub name: String,
+    pub uid: String,
+}
+
 /// Labels and annotations; `None` takes one away.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
     pub labels: BTreeMap<String, Option<String>>,
     pub annotations: BTreeMap<String, Option<String>>,
+}
+
+impl Marks {
+    /// Does to `labels` and `annotations` what these say.
+    pub fn put_on(self, labels: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>) {
+        for (map, marks) in [(labels, self.labels), (annotations, self.annotations)] {
+            for (key, value) in marks {
+                match value {
+                    Some(value) => map.insert(key, value),
+                    None => map.remove(&key),
+                };
+            }
+        }
+    }
 }
 
 impl fmt::Display for Action {
@@ -64,6 +98,14 @@ impl fmt::Display for Action {
             Self::Remove { key, .. } => write!(out, "delete {key}"),
             Self::CreateWorker { name, .. } => write!(out, "create pod `{name}`"),
             Self::DeleteWorker { name, .. } => write!(out, "delete pod `{name}`"),
+            Self::AdoptWorker { name, .. } => write!(out, "adopt pod `{name}`"),
+            Self::RestoreClaims { name } => write!(out, "restore the claims of pod `{name}`"),
+            Self::HandOver { name, claims, .. } => {
+                let claims: Vec<_> = claims.iter().map(|claim| format!("`{}`", claim.name)).collect();
+                write!(out, "let {} go with pod `{name}`", claims.join(", "))
+            }
+            Self::KeepClaim { claim, with_nodeset: true, .. } => write!(out, "let `{}` go with the NodeSet", claim.name),
+            Self::KeepClaim { claim, with_nodeset: false, .. } => write!(out, "keep `{}` for ever", claim.name),
             Self::Drain { nodes, reason } => write!(out, "drain {}: {reason}", nodes.join(", ")),
             Self::Undrain { nodes } => write!(out, "undrain {}", nodes.join(", ")),
             Self::Resume { nodes } => write!(out, "resume {}", nodes.join(", ")),

@@ -88,7 +88,13 @@ fn fence_impostor(pod: &ControllerPod, record: &Record) -> Option<Action> {
 
 /// slurmctld's end ends no job; the StatefulSet makes the pod anew, which then reads the state that is on the disk.
 fn fence(pod: &ControllerPod, why: String) -> Option<Action> {
-    let deed = Deed { what: format!("delete pod `{}`", pod.id.name), is_ours: true, ends_jobs: Answer::No, costs_a_worker: false };
+    let deed = Deed {
+        what: format!("delete pod `{}`", pod.id.name),
+        is_ours: true,
+        ends_jobs: Answer::No,
+        may_end_jobs: false,
+        costs_a_worker: false,
+    };
     let is_allowed = gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed;
     is_allowed.then(|| Action::DeletePod { pod: pod.id.clone(), grace: Some(GRACE), why })
 }

@@ -37,12 +37,25 @@ pub struct Accepted {
     answer: String,
     /// Version of the object that the cache showed when we wrote.
     before: Option<String>,
+    /// Version that our write made.
+    made: Option<String>,
     at: Timestamp,
 }
 
 impl Accepted {
     pub fn new(sent: &Value, answer: &Value, before: Option<&Value>, at: Timestamp) -> Self {
-        Self { sent: digest::of_json(sent), answer: essence(answer), before: version(before), at }
+        Self { sent: digest::of_json(sent), answer: essence(answer), before: version(before), made: version(Some(answer)), at }
+    }
+
+    /// Whether a cache that shows `live` is older than our write. Versions are numbers that only grow; where one is not, another than before counts.
+    fn is_unseen(&self, live: Option<&Value>, now: Timestamp) -> bool {
+        let shown = version(live);
+        let number = |version: &Option<String>| version.as_deref()?.parse::<u64>().ok();
+        let is_older = match (number(&shown), number(&self.made)) {
+            (Some(shown), Some(made)) => shown < made,
+            _ => shown == self.before,
+        };
+        is_older && now.duration_since(self.at).unsigned_abs() < SETTLE
     }
 }
 
@@ -62,16 +75,17 @@ pub enum Drift {
 /// Compares a child with what was seen of it.
 pub fn drift(desired: &Value, seen: &Seen, now: Timestamp) -> Drift {
     let sent_already = seen.accepted.as_ref().filter(|accepted| accepted.sent == digest::of_json(desired));
-    if let Some(accepted) = sent_already {
-        let is_unseen = accepted.before == version(seen.live.as_deref());
-        let is_recent = now.duration_since(accepted.at).unsigned_abs() < SETTLE;
-        if is_unseen && is_recent {
-            return Drift::Settling;
-        }
+    let is_unseen = seen.accepted.as_ref().is_some_and(|accepted| accepted.is_unseen(seen.live.as_deref(), now));
+    if is_unseen && sent_already.is_some() {
+        return Drift::Settling;
     }
     let Some(live) = seen.live.as_deref() else { return Drift::Differs };
     if live["metadata"].get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Drift::Going;
+    }
+    // The cache shows what it was before our last write, which was something else.
+    if is_unseen {
+        return Drift::Differs;
     }
     let is_settled = sent_already.is_some_and(|accepted| accepted.answer == essence(live));
     let is_right = is_settled || covers(live, desired);

@@ -11,7 +11,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use slipway_api::{image, unserved::unserved};
 
+use crate::nodeset::gres::{self, Places};
+
 pub use kind::Kind;
+
+use crate::nodeset;
 
 /// Files in `/etc/slurm` that a user may bring, beside scripts; another name is most likely misspelt.
 const CONFIG_FILES: [&str; 14] = [
@@ -65,6 +69,8 @@ pub struct References {
     pub config_maps: BTreeMap<String, Vec<String>>,
     /// Access modes of each claim.
     pub claims: BTreeMap<String, Vec<String>>,
+    /// What a NodeSet says about generic resources.
+    pub gres: Places,
 }
 
 /// What has to be looked up before [`findings`].
@@ -89,6 +95,8 @@ pub fn findings(kind: Kind, object: &Value, references: &References) -> Vec<Find
         // It works all the same: whoever took the name at the time keeps the cluster.
         found.extend(cluster::too_long(object).map(warning));
     }
+    found.extend(about_leaving(kind, object));
+    found.extend(gres::findings_of_spec(&references.gres).into_iter().map(warning));
     found.extend(about_deprecated(kind, spec));
     found.extend(about_external_ips(kind, spec));
     found.extend(unserved(kind.as_str(), spec).into_iter().map(|unserved| warning(unserved.words)));
@@ -147,6 +155,12 @@ fn about_claim(spec: &Value, references: &References) -> Option<Finding> {
          name a claim that several nodes can mount, or switch spec.ha off",
         modes.join(", ")
     )))
+}
+
+fn about_leaving(kind: Kind, object: &Value) -> Vec<Finding> {
+    let annotations = object["metadata"]["annotations"].as_object().filter(|_| kind == Kind::NodeSet);
+    let texts = annotations.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    nodeset::doubts(&texts.collect()).into_iter().map(|words| warning(format!("metadata: {words}"))).collect()
 }
 
 fn about_deprecated(kind: Kind, spec: &Value) -> Option<Finding> {

@@ -18,6 +18,8 @@ pub struct Deed {
     pub is_ours: bool,
     /// Whether jobs would end.
     pub ends_jobs: Answer,
+    /// Whether a user permits just that: by force, or by a deadline that has passed.
+    pub may_end_jobs: bool,
     /// Whether one available worker fewer would be left.
     pub costs_a_worker: bool,
 }
@@ -42,19 +44,21 @@ pub enum Verdict {
 
 /// Whether `deed` may be done now.
 ///
-/// Allowed means: the object is ours, Slurm said that no job would end, and enough workers stay available.
+/// Allowed means: the object is ours, Slurm said that no job would end or a user permits that, and enough workers stay available.
 pub fn gate(deed: &Deed, room: Room) -> Verdict {
-    let Deed { what, is_ours, ends_jobs, costs_a_worker } = deed;
+    let Deed { what, is_ours, ends_jobs, may_end_jobs, costs_a_worker } = deed;
     if !is_ours {
         return Verdict::Refused(format!("will not {what}: it belongs to someone else"));
     }
     match ends_jobs {
-        Answer::Unknown(cause) => Verdict::Wait(format!("waits to {what}: whether that would end jobs is unknown, as {cause}")),
-        Answer::Yes => Verdict::Wait(format!("waits to {what}: jobs are running there")),
-        Answer::No if *costs_a_worker && room.available <= room.floor => {
+        Answer::Unknown(cause) if !may_end_jobs => {
+            Verdict::Wait(format!("waits to {what}: whether that would end jobs is unknown, as {cause}"))
+        }
+        Answer::Yes if !may_end_jobs => Verdict::Wait(format!("waits to {what}: jobs are running there")),
+        _ if *costs_a_worker && room.available <= room.floor => {
             Verdict::Wait(format!("waits to {what}: {} workers are available and {} must stay so", room.available, room.floor))
         }
-        Answer::No => Verdict::Allowed,
+        _ => Verdict::Allowed,
     }
 }
 
@@ -69,12 +73,9 @@ mod tests {
     }
 
     fn deed() -> impl Strategy<Value = Deed> {
-        ("[a-z ]{1,20}", any::<bool>(), answer(), any::<bool>()).prop_map(|(what, is_ours, ends_jobs, costs_a_worker)| Deed {
-            what,
-            is_ours,
-            ends_jobs,
-            costs_a_worker,
-        })
+        ("[a-z ]{1,20}", any::<bool>(), answer(), any::<bool>(), any::<bool>()).prop_map(
+            |(what, is_ours, ends_jobs, may_end_jobs, costs_a_worker)| Deed { what, is_ours, ends_jobs, may_end_jobs, costs_a_worker },
+        )
     }
 
     fn room() -> impl Strategy<Value = Room> {
@@ -83,23 +84,44 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_a_certain_no_is_allowed(deed in deed(), room in room()) {
+        fn jobs_end_only_where_a_user_permits_it(deed in deed(), room in room()) {
             if gate(&deed, room) == Verdict::Allowed {
-                prop_assert!(deed.is_ours);
-                prop_assert_eq!(&deed.ends_jobs, &Answer::No);
+                prop_assert!(deed.ends_jobs == Answer::No || deed.may_end_jobs);
             }
         }
 
         #[test]
+        fn what_others_own_is_never_touched_not_even_by_force(mut deed in deed(), room in room()) {
+            deed.is_ours = false;
+            prop_assert!(matches!(gate(&deed, room), Verdict::Refused(_)));
+        }
+
+        #[test]
         fn not_knowing_is_never_a_leave(mut deed in deed(), room in room(), cause in "[a-z]{1,9}") {
-            deed.ends_jobs = Answer::Unknown(cause);
+            (deed.ends_jobs, deed.may_end_jobs) = (Answer::Unknown(cause), false);
             prop_assert_ne!(gate(&deed, room), Verdict::Allowed);
         }
 
         #[test]
-        fn availability_never_falls_below_the_floor(deed in deed(), room in room()) {
+        fn availability_never_falls_below_the_floor_not_even_by_force(deed in deed(), room in room()) {
             if gate(&deed, room) == Verdict::Allowed && deed.costs_a_worker {
                 prop_assert!(room.available > room.floor);
+            }
+        }
+
+        #[test]
+        fn a_permission_changes_nothing_but_what_jobs_forbid(mut deed in deed(), room in room()) {
+            deed.may_end_jobs = true;
+            let permitted = gate(&deed, room);
+            (deed.ends_jobs, deed.may_end_jobs) = (Answer::No, false);
+            prop_assert_eq!(permitted, gate(&deed, room));
+        }
+
+        #[test]
+        fn nothing_waits_that_is_safe(deed in deed(), room in room()) {
+            let is_safe = deed.is_ours && deed.ends_jobs == Answer::No && (!deed.costs_a_worker || room.available > room.floor);
+            if is_safe {
+                prop_assert_eq!(gate(&deed, room), Verdict::Allowed);
             }
         }
 

@@ -15,5 +15,5 @@ pub mod shape;
 pub mod unmet;
 mod workload;
 
-pub use action::{Action, Marks, PodId};
+pub use action::{Action, ClaimId, Marks, PodId};
 pub use report::{Plan, Report, Wait};

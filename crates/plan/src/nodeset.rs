@@ -5,24 +5,41 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use slipway_api::{child::Child, condition::Reason, name};
+use slipway_api::{ClaimRetention, child::Child, condition::Reason, name};
 
 use crate::{
     Action, Plan, Wait,
     drift::{self, SeenChildren},
 };
 
+mod adopt;
+mod claim;
+mod ended;
+pub mod fit;
 mod ghost;
+pub mod gres;
 mod hold;
 mod in_slurm;
 mod mirror;
+mod permit;
+mod pin;
+mod reach;
+mod registration;
 mod removal;
+mod tries;
 mod victim;
 mod worker;
 
+pub use adopt::Orphan;
+pub use claim::{Claim, Keeper, without_idle_handovers};
 pub use in_slurm::{Finish, Hold, InSlurm};
+pub use mirror::plan_protection;
+pub use permit::{Permit, doubts};
+pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
+pub use reach::Reach;
+pub use tries::Tries;
 pub use victim::plan_scale_in;
-pub use worker::{Ghost, Host, Leave, Shown, Stage, Worker};
+pub use worker::{Ghost, Host, Leave, Phase, Shown, Stage, Worker};
 
 /// Pods created in one pass: enough to keep the API server busy, few enough that a pass ends in time.
 const MAX_CREATIONS: usize = 250;
@@ -42,6 +59,22 @@ pub struct Observed<'a> {
     /// What new workers have to wait for, if anything. Those that are there do not need it.
     pub new_workers_wait: Option<Wait>,
     pub workers: &'a [Worker],
+    /// How many digits ordinals have at least.
+    pub padding: usize,
+    /// Name of the Controller.
+    pub controller: &'a str,
+    /// Pods like workers that nobody controls.
+    pub orphans: &'a [Orphan],
+    /// Names of the claim templates.
+    pub claim_templates: &'a [String],
+    pub claims: &'a [Claim],
+    pub retention: ClaimRetention,
+    /// What is remembered of earlier workers.
+    pub tries: &'a Tries,
+    /// How many workers may be missing at a time, at least one.
+    pub max_unavailable: usize,
+    /// Whether Slurm can be asked about the workers.
+    pub reach: Reach,
     /// Records of this NodeSet in Slurm that have no pod.
     pub ghosts: &'a [Ghost],
     pub seen: &'a SeenChildren,
@@ -53,36 +86,47 @@ pub fn nodeset(observed: Observed<'_>) -> Plan {
     let mut plan = Plan::default();
     drift::plan_children(observed.shared.clone(), observed.seen, observed.now, &mut plan);
     ghost::plan_ghosts(&observed, &mut plan);
+    adopt::plan_adoptions(&observed, &mut plan);
     plan_new_workers(&observed, &mut plan);
     let leaving = removal::plan_removals(&observed, &mut plan);
+    registration::plan_registration(&observed, &leaving, &mut plan);
     hold::plan_holds(&observed, &leaving, &mut plan);
+    claim::plan_claims(&observed, &leaving, &mut plan);
     mirror::plan_mirror(&observed, &mut plan);
     report_progress(&observed, &mut plan);
+    reach::plan_reach(&observed, &mut plan);
     plan
 }
 
 /// New workers at the lowest free ordinals. A pod that is going still holds its ordinal: its name is taken until it is gone.
 fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
-    let Observed { nodeset, replicas, problem, new_workers_wait, workers, .. } = observed;
-    let missing = replicas.saturating_sub(workers.len());
+    let Observed { replicas, problem, new_workers_wait, workers, orphans, .. } = observed;
+    let missing = replicas.saturating_sub(workers.len() + orphans.len());
     match problem.as_ref().or_else(|| new_workers_wait.as_ref().filter(|_| missing > 0)) {
         Some(wait) => plan.report.waits.push(wait.clone()),
-        None => plan.actions.extend(plan_scale_out(nodeset, workers, missing)),
+        None => {
+            let creations = ghost::without_haunted(plan_scale_out(observed, missing), observed, plan);
+            let creations = claim::without_claims_that_go(creations, observed, plan);
+            plan.actions.extend(creations);
+        }
     }
 }
 
-pub fn plan_scale_out(nodeset: &str, workers: &[Worker], missing: usize) -> Vec<Action> {
-    let taken: BTreeSet<u32> = workers.iter().map(|worker| worker.ordinal).collect();
+fn plan_scale_out(observed: &Observed<'_>, missing: usize) -> Vec<Action> {
+    let Observed { nodeset, padding, workers, orphans, .. } = observed;
+    let held = orphans.iter().map(|orphan| orphan.ordinal);
+    let taken: BTreeSet<u32> = workers.iter().map(|worker| worker.ordinal).chain(held).collect();
     (0..)
         .filter(|ordinal| !taken.contains(ordinal))
         .take(missing.min(MAX_CREATIONS))
-        .map(|ordinal| Action::CreateWorker { ordinal, name: name::worker_pod(nodeset, ordinal) })
+        .map(|ordinal| Action::CreateWorker { ordinal, name: name::padded_worker_pod(nodeset, ordinal, *padding) })
         .collect()
 }
 
 fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
-    let Observed { workers, replicas, .. } = observed;
-    let ready = workers.iter().filter(|worker| worker.stage == Stage::Ready).count();
+    let Observed { workers, replicas, now, .. } = observed;
+    // A probe says that slurmd runs; that it serves, only Slurm can say.
+    let ready = workers.iter().filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered()).count();
     let outdated = workers.iter().filter(|worker| !worker.is_current && worker.stage != Stage::Going).count();
     if ready < *replicas {
         let trouble = workers.iter().find_map(|worker| Some(format!(": pod `{}`: {}", worker.name, worker.trouble.as_ref()?)));
@@ -93,6 +137,11 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
         plan.report.wait(Reason::WaitingForSlurm, why);
     }
     plan.report.summary = format!("{ready} of {replicas} workers are ready");
+    // No watch tells that a worker has been ready for long enough.
+    let moments = workers.iter().filter(|worker| worker.stage == Stage::Ready).filter_map(|worker| worker.available_from);
+    if let Some(next) = moments.filter(|moment| moment > now).min() {
+        plan.wake_within(tries::until(next, *now));
+    }
 }
 
 #[cfg(test)]

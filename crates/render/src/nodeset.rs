@@ -1,11 +1,14 @@
 //! A NodeSet becomes worker pods; all NodeSets of a Controller share a Service and a disruption budget.
 
+mod claim;
+pub mod gres;
 mod pod;
 mod shared;
 mod slurm;
 
 use serde_json::{Value, json};
 use slipway_api::{NodeSet, SlurmController, child::Child, digest, name};
+use slipway_slurm::gres::Setup;
 
 use crate::Invalid;
 
@@ -17,14 +20,16 @@ pub struct References {
     pub controller: SlurmController,
     /// The cluster's DNS domain, such as `cluster.local`.
     pub cluster_domain: String,
+    /// What slurmctld's files say about GRES, where that is known.
+    pub gres: Option<Setup>,
 }
 
-/// The Service and the budget that `nodesets`, all those of one Controller, share.
+/// The Service and the budget that `nodesets`, all those of one Controller, share. The budget lets none of `protected` busy workers be evicted.
 ///
 /// Each of them renders the same objects, whichever looks first. Fails where the Controller's name leaves no room for theirs.
-pub fn shared(namespace: &str, controller: &str, nodesets: &[NodeSet]) -> Result<Vec<Child>, Invalid> {
+pub fn shared(namespace: &str, controller: &str, nodesets: &[NodeSet], protected: usize) -> Result<Vec<Child>, Invalid> {
     name::check_controller(controller).map_err(|unfit| Invalid::name("spec.controllerRef.name", &unfit))?;
-    Ok(vec![shared::service(namespace, controller, nodesets), shared::budget(namespace, controller, nodesets)])
+    Ok(vec![shared::service(namespace, controller, nodesets), shared::budget(namespace, controller, nodesets, protected)])
 }
 
 /// The worker pod with this ordinal.
@@ -32,18 +37,38 @@ pub fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<V
     pod::pod(nodeset, references, ordinal)
 }
 
+/// The claims of the worker pod of this name, to be made before it.
+pub fn claims(nodeset: &NodeSet, pod: &str) -> Result<Vec<Value>, Invalid> {
+    claim::claims(nodeset, pod)
+}
+
+/// `pod` for this Kubernetes node and no other. What else it demands of nodes must have been checked: this takes the place of it.
+pub fn pinned(pod: Value, node: &str) -> Value {
+    pod::pinned(pod, node)
+}
+
+/// How many digits the ordinals of a NodeSet have at least. The schema lets nothing else through than a number up to 18.
+pub fn padding(nodeset: &NodeSet) -> usize {
+    usize::try_from(nodeset.spec.ordinal_padding).unwrap_or(0)
+}
+
 /// Hash of what the user wrote about the pods; a pod with another one was made from an older template.
 ///
 /// Nothing that we generate goes in: a new version of the operator must not make every worker look outdated.
 pub fn template_hash(nodeset: &NodeSet) -> String {
     let spec = &nodeset.spec;
-    digest::short_of_json(&json!({
+    let mut written = json!({
         "template": spec.template,
         "slurmd": spec.slurmd,
         "logfile": spec.logfile,
         "extraConf": spec.extra_conf,
         "oversubscribeNode": spec.oversubscribe_node,
-    }))
+    });
+    // Added where it is used alone: workers from before it counted keep their hash.
+    if spec.ordinal_padding > 0 {
+        written["ordinalPadding"] = spec.ordinal_padding.into();
+    }
+    digest::short_of_json(&written)
 }
 
 #[cfg(test)]

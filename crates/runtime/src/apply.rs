@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
@@ -49,23 +50,83 @@ impl Writer {
     }
 
     /// Changes labels and annotations of an object if it is still the one with this UID, and nothing else of it; `null` takes one away.
-    /// That it is gone, or another took its name, is success.
-    pub async fn mark(&self, kind: &ApiResource, object: Id<'_>, labels: &Value, annotations: &Value) -> Result<(), kube::Error> {
+    /// Answers with the version that this made, and with `None` where it is gone or another took its name.
+    pub async fn mark(
+        &self,
+        kind: &ApiResource,
+        object: Id<'_>,
+        labels: &Value,
+        annotations: &Value,
+    ) -> Result<Option<String>, kube::Error> {
         let Id { namespace, name, uid } = object;
         // The server refuses a patch that names another UID than the object's.
         let body = json!({ "metadata": { "uid": uid, "labels": labels, "annotations": annotations } });
-        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
-        moot_is_fine(self.api(kind, namespace).patch(name, &params, &Patch::Merge(&body)).await.map(drop))
+        Ok(moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await)?.and_then(version))
     }
 
-    /// Takes fields of an object away, whoever set them, if it is still the one with this UID; `fields` has a `null` for each. That it is gone,
-    /// or another took its name, is success.
+    /// Makes those conditions of an object whose types are `ours` exactly these, if it is still the one with this UID. Conditions of others stay,
+    /// whatever they do to them meanwhile. Answers with the version that this made, and with `None` where it is gone or another took its name.
+    pub async fn show_conditions(
+        &self,
+        kind: &ApiResource,
+        object: Id<'_>,
+        conditions: &[Value],
+        ours: fn(&str) -> bool,
+    ) -> Result<Option<String>, kube::Error> {
+        let Id { namespace, name, uid } = object;
+        let api = self.api(kind, namespace);
+        // The server keeps apart who owns what of the status and of the rest, so what we say here takes nothing away that we said elsewhere. Where
+        // there is nothing to say, an empty list would be one more thing to own.
+        let status = if conditions.is_empty() { json!({}) } else { json!({ "conditions": conditions }) };
+        let body = json!({
+            "apiVersion": kind.api_version, "kind": kind.kind,
+            "metadata": { "namespace": namespace, "name": name, "uid": uid },
+            "status": status,
+        });
+        let Some(answer) = moot_is_none(api.patch_status(name, &self.forced(), &Patch::Apply(&body)).await)? else { return Ok(None) };
+        // What another operator wrote before us is its own until somebody takes it away.
+        let types = |conditions: &[Value]| -> Vec<String> {
+            conditions.iter().filter_map(|condition| condition["type"].as_str()).map(str::to_owned).collect()
+        };
+        let wanted = types(conditions);
+        let stored = answer.data["status"]["conditions"].as_array().map(|stored| types(stored)).unwrap_or_default();
+        let left: Vec<Value> = stored
+            .into_iter()
+            .filter(|type_| ours(type_) && !wanted.contains(type_))
+            .map(|type_| json!({ "type": type_, "$patch": "delete" }))
+            .collect();
+        if left.is_empty() {
+            return Ok(version(answer));
+        }
+        let body = json!({ "metadata": { "uid": uid }, "status": { "conditions": left } });
+        Ok(moot_is_none(api.patch_status(name, &self.plain(), &Patch::Strategic(&body)).await)?.and_then(version))
+    }
+
+    /// Names `owner` on an object and takes other owners off it, by their UIDs, if it is still the one with this UID. Who else is named there stays.
+    /// Answers with the version that this made, and with `None` where it is gone or another took its name.
+    pub async fn own(
+        &self,
+        kind: &ApiResource,
+        object: Id<'_>,
+        owner: Option<&OwnerReference>,
+        without: &[&str],
+    ) -> Result<Option<String>, kube::Error> {
+        let Id { namespace, name, uid } = object;
+        let removed = without.iter().map(|uid| json!({ "uid": uid, "$patch": "delete" }));
+        let owners: Vec<Value> = removed.chain(owner.map(|owner| json!(owner))).collect();
+        let body = json!({ "metadata": { "uid": uid, "ownerReferences": owners } });
+        Ok(moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Strategic(&body)).await)?.and_then(version))
+    }
+
+    /// Takes fields of an object away, whoever set them, if it is still the one with this UID, where one is given; `fields` has a `null` for each,
+    /// and the value of one that comes in its place. That it is gone, or another took its name, is success.
     pub async fn prune(&self, kind: &ApiResource, object: Id<'_>, fields: &Value) -> Result<(), kube::Error> {
         let Id { namespace, name, uid } = object;
         let mut body = fields.clone();
-        body["metadata"] = json!({ "uid": uid });
-        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
-        moot_is_fine(self.api(kind, namespace).patch(name, &params, &Patch::Merge(&body)).await.map(drop))
+        if !uid.is_empty() {
+            body["metadata"] = json!({ "uid": uid });
+        }
+        moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await).map(drop)
     }
 
     /// Deletes an object if it is still the one with this UID; that it is gone, or another took its name, is success. `grace` is for pods:
@@ -75,11 +136,15 @@ impl Writer {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let grace_period_seconds = grace.map(|grace| u32::try_from(grace.as_secs()).unwrap_or(u32::MAX));
         let params = DeleteParams { preconditions: Some(preconditions), grace_period_seconds, ..DeleteParams::default() };
-        moot_is_fine(self.api(kind, namespace).delete(name, &params).await.map(drop))
+        moot_is_none(self.api(kind, namespace).delete(name, &params).await).map(drop)
     }
 
     fn api(&self, kind: &ApiResource, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, kind)
+    }
+
+    fn plain(&self) -> PatchParams {
+        PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() }
     }
 
     fn forced(&self) -> PatchParams {
@@ -87,9 +152,14 @@ impl Writer {
     }
 }
 
-fn moot_is_fine(outcome: Result<(), kube::Error>) -> Result<(), kube::Error> {
+/// That an object is gone, or another took its name, is an answer too.
+fn moot_is_none<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match outcome {
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
-        other => other,
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(None),
+        other => other.map(Some),
     }
+}
+
+fn version(object: DynamicObject) -> Option<String> {
+    object.metadata.resource_version
 }

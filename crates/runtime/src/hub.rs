@@ -53,6 +53,11 @@ where
 pub struct Filled(watch::Receiver<bool>);
 
 impl Filled {
+    /// Whether it was.
+    pub fn is_filled(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Waits for it; for ever if the hub ended before.
     pub async fn wait(mut self) {
         if self.0.wait_for(|is_filled| *is_filled).await.is_err() {

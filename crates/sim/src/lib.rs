@@ -9,6 +9,8 @@ pub mod contract;
 pub mod controller;
 pub mod fault;
 pub mod job;
+#[cfg(feature = "kubelet")]
+pub mod kubelet;
 pub mod node;
 pub mod partition;
 mod queue;
@@ -22,6 +24,8 @@ pub mod update;
 pub mod world;
 
 pub use fault::{Fault, FaultKind};
+#[cfg(feature = "kubelet")]
+pub use kubelet::{Conduct, Kubelet};
 pub use release::Release;
 pub use server::Served;
 pub use sim::Sim;

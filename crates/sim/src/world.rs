@@ -72,9 +72,11 @@ impl World {
         record.silent_until = 0;
         record.is_invalid = false;
         if record.is_down {
-            // ReturnToService=2
+            // ReturnToService=2. A drain stays, with the words that stand there.
             record.is_down = false;
-            record.reason.clear();
+            if !record.is_draining {
+                record.reason.clear();
+            }
         }
         self.changed.nodes = now;
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    gres::Gres,
     item::{Item, NotItems},
     name::Feature,
     topology::Topology,
@@ -28,6 +29,11 @@ impl NodeItems {
 
     pub fn set_topology(&mut self, topology: &Topology) {
         self.set(Item::new("Topology", topology));
+    }
+
+    /// What the node has beside processors and memory, unless the user says so.
+    pub fn set_gres(&mut self, gres: &Gres) {
+        self.set(Item::new("Gres", gres));
     }
 
     /// Adds items from the user's text.

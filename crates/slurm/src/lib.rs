@@ -6,6 +6,7 @@ pub mod cgroup;
 pub mod conf;
 pub mod config;
 pub mod dynamic;
+pub mod gres;
 pub mod hostlist;
 pub mod item;
 pub mod name;

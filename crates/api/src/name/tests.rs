@@ -56,12 +56,32 @@ fn derived_names_are_those_of_the_public_api() {
 #[rstest]
 #[case("w-0", Some(0))]
 #[case("w-12", Some(12))]
-#[case::padded("w-012", None)]
+#[case::padded("w-012", Some(12))]
+#[case::much_padded("w-000000000000000007", Some(7))]
+#[case::only_zeros("w-000", Some(0))]
 #[case::signed("w-+1", None)]
+#[case::negative("w--1", None)]
+#[case::nothing("w-", None)]
 #[case::of_another_set("wide-1", None)]
+#[case::of_a_longer_set("w-a-1", None)]
 #[case::no_number("w-a", None)]
-fn an_ordinal_is_read_only_from_a_name_we_would_give(#[case] pod: &str, #[case] ordinal: Option<u32>) {
+#[case::too_many("w-4294967296", None)]
+fn an_ordinal_is_read_only_from_a_name_we_would_give_with_some_padding(#[case] pod: &str, #[case] ordinal: Option<u32>) {
     assert_eq!(worker_ordinal("w", pod), ordinal);
+}
+
+#[rstest]
+#[case("data-w-7", Some("w-7"))]
+#[case::padded("data-w-007", Some("w-007"))]
+#[case::of_another_template("dat-w-7", None)]
+#[case::of_another_set("data-w-a-7", None)]
+#[case::no_number("data-w-x", None)]
+fn a_claim_is_for_one_worker(#[case] claim: &str, #[case] pod: Option<&str>) {
+    assert_eq!(claimant("data", "w", claim), pod);
+    if let Some(pod) = pod {
+        assert_eq!(pod_claim("data", pod), claim);
+        assert_eq!(worker_claim("data", "w", pod.strip_prefix("w-").unwrap()), claim);
+    }
 }
 
 #[rstest]
@@ -103,6 +123,13 @@ fn a_template_hostname_names_node_and_node_set(#[case] prefix: Option<&str>, #[c
         "hostname `gpu.0` cannot be, as Kubernetes allows only lower-case letters, digits and `-`, with a letter or a digit at both ends there; choose another name"
     )
 )]
+#[case::claim(check_claim("scratch", "scratch-w-0"), None)]
+#[case::dotted_volume(
+    check_claim("a.b", "a.b-w-0"),
+    Some(
+        "volume `a.b` cannot be, as Kubernetes allows only lower-case letters, digits and `-`, with a letter or a digit at both ends there; choose another name"
+    )
+)]
 #[case::accounting(check_accounting("slurm"), None)]
 #[case::nodeset(check_nodeset("worker.gpu"), None)]
 #[case::long_pod(
@@ -128,6 +155,7 @@ proptest! {
     fn what_passes_its_check_derives_only_names_that_kubernetes_takes(
         name in prop_oneof![any::<String>(), "[a-z0-9.A_\n-]{0,70}", "[a-z][a-z0-9-]{0,61}[a-z0-9]"],
         ordinal in any::<u32>(),
+        padding in 0..19_usize,
     ) {
         if check_controller(&name).is_ok() {
             for derived in [controller_workload(&name), controller_headless_service(&name), controller_pod(&name, 9), worker_service(&name)] {
@@ -143,7 +171,8 @@ proptest! {
         if check_loginset(&name).is_ok() {
             prop_assert!(is_dns_label(&login_workload(&name)));
         }
-        let (pod, hostname) = (worker_pod(&name, ordinal), worker_hostname("w", Some(&name), ordinal));
+        let pod = padded_worker_pod(&name, ordinal, padding);
+        let hostname = padded_worker_hostname("w", Some(&name), ordinal, padding);
         if check_worker(&pod, &hostname).is_ok() {
             prop_assert!(pod.len() <= 63 && pod.split('.').all(is_dns_label) && is_dns_label(&hostname));
             prop_assert_eq!(worker_ordinal(&name, &pod), Some(ordinal));
@@ -153,7 +182,8 @@ proptest! {
     #[test]
     fn an_ordinal_is_never_read_from_another_sets_pod(set in "[a-z0-9-]{1,5}", pod in "[a-z0-9-]{1,12}") {
         if let Some(ordinal) = worker_ordinal(&set, &pod) {
-            prop_assert_eq!(worker_pod(&set, ordinal), pod);
+            let padding = pod.len() - set.len() - 1;
+            prop_assert_eq!(padded_worker_pod(&set, ordinal, padding), pod);
         }
     }
 }

@@ -30,10 +30,12 @@ pub fn worker_generate_name(nodeset: &str) -> String {
     format!("{nodeset}-")
 }
 
-/// The ordinal in a worker pod's name, if it is one that [`worker_pod`] gives.
+/// The ordinal in a worker pod's name, if it is one that [`padded_worker_pod`] gives with any padding: when a NodeSet's padding changes, its pods of
+/// before are still its pods. So `w-7` and `w-007` have the same ordinal, and may both be there.
 pub fn worker_ordinal(nodeset: &str, pod: &str) -> Option<u32> {
-    let ordinal = pod.strip_prefix(nodeset)?.strip_prefix('-')?.parse().ok()?;
-    (worker_pod(nodeset, ordinal) == pod).then_some(ordinal)
+    let ordinal = pod.strip_prefix(nodeset)?.strip_prefix('-')?;
+    // Numbers may have a sign where they are read, and none in a name.
+    ordinal.bytes().all(|byte| byte.is_ascii_digit()).then(|| ordinal.parse().ok())?
 }
 
 /// Hostname of a worker, which is also its Slurm node name, in StatefulSet mode.
@@ -64,6 +66,17 @@ pub fn worker_claim(template: &str, nodeset: &str, worker: &str) -> String {
     format!("{template}-{nodeset}-{worker}")
 }
 
+/// Claim of this worker pod, in StatefulSet mode: a [`worker_claim`], as the pod's name has the same end.
+pub fn pod_claim(template: &str, pod: &str) -> String {
+    format!("{template}-{pod}")
+}
+
+/// The worker pod that a claim was made for from this template, in StatefulSet mode.
+pub fn claimant<'a>(template: &str, nodeset: &str, claim: &'a str) -> Option<&'a str> {
+    let pod = claim.strip_prefix(template)?.strip_prefix('-')?;
+    worker_ordinal(nodeset, pod).map(|_| pod)
+}
+
 /// ConfigMap with a worker's sshd_config.
 pub fn worker_ssh_config(nodeset: &str) -> String {
     format!("{nodeset}-ssh-config")
@@ -87,6 +100,11 @@ pub fn check_nodeset(nodeset: &str) -> Result<(), Unfit> {
         ("ConfigMap", worker_ssh_config(nodeset), Form::Subdomain),
         ("ControllerRevision", worker_revision(nodeset, "0123456789"), Form::Subdomain),
     ])
+}
+
+/// Whether a claim can be made from a template of this name, which also names a volume of the pod.
+pub fn check_claim(template: &str, claim: &str) -> Result<(), Unfit> {
+    fit_all([("volume", template.to_owned(), Form::Hostname), ("claim", claim.to_owned(), Form::Subdomain)])
 }
 
 /// Whether a worker pod can have this name and this hostname.

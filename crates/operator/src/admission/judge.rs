@@ -14,7 +14,7 @@ use slipway_runtime::{
 use tokio::time::timeout;
 
 use super::review::{Question, Verdict};
-use crate::observe::observe_claim;
+use crate::{nodeset::gres, observe::observe_claim};
 
 /// For looking things up; what is left until the API server gives up is for the way there and back.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -54,11 +54,14 @@ impl Judge {
             return Verdict::default();
         }
         let needs = finding::needs(kind, object);
-        let (references, trouble) = match timeout(DEADLINE, look_up(&self.client, namespace, &needs)).await {
+        let (mut references, trouble) = match timeout(DEADLINE, look_up(&self.client, namespace, &needs)).await {
             Ok(Ok(references)) => (references, None),
             Ok(Err(error)) => (References::default(), Some(error.to_string())),
             Err(_) => (References::default(), Some("the API server took too long to answer".to_owned())),
         };
+        if kind == Kind::NodeSet {
+            references.gres = serde_json::from_value(object.clone()).map(|nodeset| gres::of_spec(&nodeset)).unwrap_or_default();
+        }
         let mut verdict = weigh(finding::findings_at_write(kind, object, before, &references), object["spec"] == before["spec"]);
         if let Some(why) = trouble {
             verdict.warnings.push(format!("what the {} refers to was not checked: {why}", kind.as_str()));
@@ -95,7 +98,7 @@ async fn look_up(client: &Client, namespace: &str, needs: &Needs) -> Result<Refe
         Some(name) => observe_claim(client, namespace, name).await?.into_iter().map(|modes| (name.clone(), modes)).collect(),
         None => BTreeMap::new(),
     };
-    Ok(References { config_maps, claims })
+    Ok(References { config_maps, claims, ..References::default() })
 }
 
 fn keys(config_map: ConfigMap) -> Vec<String> {

@@ -20,7 +20,6 @@ use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    memory::is_recent,
     slurm::{Wish, partitions_have_jobs, registered_nodes, workers_behind},
 };
 
@@ -37,15 +36,8 @@ fn view(pod: &PodView, context: &Context) -> ControllerPod {
     let mut annotations = pod.annotations().clone();
     let mut labels = pod.labels().clone();
     // What we wrote and the cache does not show yet.
-    if let Some((marks, _)) = context.memory.marked.get(&uid).filter(|(_, at)| is_recent(*at, now)) {
-        for (map, sent) in [(&mut annotations, marks.annotations), (&mut labels, marks.labels)] {
-            for (key, value) in sent {
-                match value {
-                    Some(value) => map.insert(key, value),
-                    None => map.remove(&key),
-                };
-            }
-        }
+    if let Some(marks) = context.memory.marked.unseen(&uid, pod.resource_version().as_deref(), now) {
+        marks.put_on(&mut labels, &mut annotations);
     }
     let since = annotations.get(annotation::CONFIG_SINCE).and_then(|text| text.parse::<Timestamp>().ok());
     let created = pod.metadata.creation_timestamp.as_ref().map_or(now, |time| time.0);

@@ -116,6 +116,10 @@ async fn claim(controller: &SlurmController, namespace: &str, context: &Context)
 fn findings(controller: &SlurmController, config_files: &[render::ConfigFiles], claim: Option<Claim>) -> Vec<Finding> {
     let object = serde_json::to_value(controller).unwrap_or_default();
     let keys = |files: &render::ConfigFiles| (files.name.clone(), files.files.keys().cloned().collect());
-    let found = finding::References { config_maps: config_files.iter().map(keys).collect(), claims: claim.into_iter().collect() };
+    let found = finding::References {
+        config_maps: config_files.iter().map(keys).collect(),
+        claims: claim.into_iter().collect(),
+        ..finding::References::default()
+    };
     finding::findings(Kind::Controller, &object, &found)
 }

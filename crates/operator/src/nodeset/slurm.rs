@@ -14,13 +14,13 @@ use slipway_slurm::{
         RestError,
         model::{Node, NodeState},
     },
-    snapshot::{self, Deadline, Snapshot},
+    snapshot::{self, Deadline, Nodes, Snapshot},
 };
 use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    memory::Told,
+    memory::{self, Told},
     slurm::{Wish, hold, state_words},
 };
 
@@ -59,17 +59,19 @@ impl<'a> Cluster<'a> {
             reason: record.map(|record| record.reason.clone()).unwrap_or_default(),
             reason_since: record.and_then(|record| record.reason_changed_at.moment()),
             states: record.map(|record| state_words(&record.state)).unwrap_or_default(),
+            response_since: record.and_then(|record| self.response_since(record)),
             comment: record.map(|record| record.comment.clone()).unwrap_or_default(),
             gres: record.map(|record| record.gres.clone()).unwrap_or_default(),
             finish: match snapshot.job_deadline(node, now) {
                 Deadline::Free => Finish::Free,
                 Deadline::At(end) => Finish::At(end),
-                Deadline::Never | Deadline::Unknown(_) => Finish::Never,
+                Deadline::Never => Finish::Never,
+                Deadline::Unknown(_) => Finish::Unknown,
             },
         };
         match self.told(node) {
             // Slurm was told and its answer is on the way: until then nothing more is said about the node, and it is not deleted.
-            Some(told) if known.hold != told.hold || told.reason.as_deref().is_some_and(|reason| known.our_reason() != Some(reason)) => {
+            Some(told) if !shows(&known, &told) => {
                 InSlurm { hold: Hold::Unknown, is_drained: Answer::Unknown("Slurm was just told about its node".to_owned()), ..known }
             }
             _ => known,
@@ -79,18 +81,23 @@ impl<'a> Cluster<'a> {
     /// Asks Slurm once more about the nodes of workers that are to be deleted, and leaves out of `actions` what is not so any more, or not known. What
     /// was last read may be seconds old: a node may have registered since, and got a job. Answers whether something was left out.
     pub(super) async fn confirm(&self, actions: &mut Vec<Action>, workers: &[Worker]) -> bool {
-        let leaving: Vec<&Worker> = workers.iter().filter(|worker| actions.iter().any(|action| deletes(action, worker))).collect();
+        let deleted: BTreeSet<&str> = actions.iter().filter_map(deleted).collect();
+        let leaving: Vec<&Worker> = workers.iter().filter(|worker| deleted.contains(worker.uid.as_str())).collect();
         if leaving.is_empty() {
             return false;
         }
-        let mut safe = BTreeSet::new();
-        if let Some(client) = self.context.clusters.client(self.namespace, self.controller) {
+        // Who a user wants gone with its jobs is asked for nothing; that it is still the same pod, the deletion itself makes sure of.
+        let now = self.context.clock.now();
+        let (permitted, leaving): (Vec<&Worker>, Vec<&Worker>) = leaving.into_iter().partition(|worker| worker.leave.permits(now));
+        let mut safe: BTreeSet<&str> = permitted.iter().map(|worker| worker.uid.as_str()).collect();
+        let client = self.context.clusters.client(self.namespace, self.controller).filter(|_| !leaving.is_empty());
+        if let Some(client) = client {
             let mut found = BTreeMap::new();
             let listed = client.nodes(None, |node| drop(found.insert(node.name.clone(), node))).await;
             let mut asked = 0;
             for worker in leaving.iter().filter(|_| listed.is_ok()) {
                 let is_safe = match (found.get(&worker.node), NodeName::parse(&worker.node)) {
-                    (Some(node), _) => is_empty(node) && (worker.stage == Stage::Ended || node.state.has(&NodeState::Drain)),
+                    (Some(node), _) => is_empty(node) && (worker.stage == Stage::Ended || gets_none(node)),
                     (None, Err(_)) => true, // Slurm cannot have it
                     // A list may lack a node by mistake, so it is asked for by its name.
                     (None, Ok(name)) if asked < MOST_BY_NAME => {
@@ -109,9 +116,9 @@ impl<'a> Cluster<'a> {
         actions.len() < before
     }
 
-    /// Whether Slurm was told something whose effect is not seen yet.
-    pub(super) fn is_settling(&self, workers: &[Worker]) -> bool {
-        workers.iter().any(|worker| self.told(&worker.node).is_some())
+    /// Whether Slurm was told something about one of these nodes whose effect is not seen yet.
+    pub(super) fn is_settling<'n>(&self, mut nodes: impl Iterator<Item = &'n str>) -> bool {
+        nodes.any(|node| self.told(node).is_some() || self.described(node).is_some())
     }
 
     /// Leaves what the plan says about nodes for the cluster's task.
@@ -120,14 +127,58 @@ impl<'a> Cluster<'a> {
             Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Some(reason.clone()), Wish::Drain(nodes.clone(), reason.clone())),
             Action::Undrain { nodes } => (nodes, Hold::Open, None, Wish::Undrain(nodes.clone())),
             Action::Resume { nodes } => (nodes, Hold::Open, None, Wish::Resume(nodes.clone())),
+            // A farewell that comes at the same moment has the same effect, in its own words.
+            Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, Wish::SetDown(self.starts(nodes), reason.clone())),
+            Action::Describe { comments } => return self.describe(comments),
             _ => return,
         };
-        if self.context.clusters.wish(self.namespace, self.controller, wish) {
+        if self.wish(wish) {
             let now = self.context.clock.now();
             for node in nodes {
                 self.context.memory.told.insert(self.key(node), Told { hold, reason: reason.clone(), at: now });
             }
         }
+    }
+
+    /// Has comments written, without those that are on their way.
+    fn describe(&self, comments: &BTreeMap<String, String>) {
+        let new = comments.iter().filter(|(node, comment)| self.described(node).as_ref() != Some(*comment));
+        let new: BTreeMap<String, String> = new.map(|(node, comment)| (node.clone(), comment.clone())).collect();
+        if !new.is_empty() && self.wish(Wish::Describe(new.clone())) {
+            let now = self.context.clock.now();
+            for (node, comment) in new {
+                self.context.memory.described.insert(self.key(&node), (comment, now));
+            }
+        }
+    }
+
+    /// The records of all nodes, if they were read a moment ago; some may be missing.
+    pub(super) fn records(&self) -> impl Iterator<Item = &Node> {
+        let fresh = self.snapshot.as_deref().and_then(|snapshot| snapshot.fresh_nodes(Instant::now()).ok());
+        fresh.into_iter().flat_map(Nodes::iter)
+    }
+
+    /// Since when the slurmds of these nodes have run.
+    fn starts(&self, nodes: &[String]) -> BTreeMap<String, Option<Timestamp>> {
+        let table = self.snapshot.as_deref().map(Snapshot::nodes);
+        let start = |node: &String| table?.get(node)?.slurmd_start_time.moment();
+        nodes.iter().map(|node| (node.clone(), start(node))).collect()
+    }
+
+    /// Since when a node has responded to slurmctld, or not, as it does now.
+    fn response_since(&self, node: &Node) -> Option<Timestamp> {
+        let responds = !node.state.has(&NodeState::NotResponding);
+        self.context.memory.responses.since(&self.key(&node.name), responds, self.context.clock.now())
+    }
+
+    fn wish(&self, wish: Wish) -> bool {
+        self.context.clusters.wish(self.namespace, self.controller, wish)
+    }
+
+    fn described(&self, node: &str) -> Option<String> {
+        // Comments wait for everything else that Slurm is told.
+        let (comment, at) = self.context.memory.described.get(&self.key(node))?;
+        memory::is_recent(at, self.context.clock.now()).then_some(comment)
     }
 
     fn told(&self, node: &str) -> Option<Told> {
@@ -140,8 +191,26 @@ impl<'a> Cluster<'a> {
     }
 }
 
-fn deletes(action: &Action, worker: &Worker) -> bool {
-    matches!(action, Action::DeleteWorker { uid, .. } if *uid == worker.uid)
+fn deleted(action: &Action) -> Option<&str> {
+    match action {
+        Action::DeleteWorker { uid, .. } => Some(uid),
+        _ => None,
+    }
+}
+
+/// Whether what Slurm was told of a node is seen there.
+fn shows(known: &InSlurm, told: &Told) -> bool {
+    let is_held = match told.hold {
+        // By whomever it was set down: one that does not respond does not count as ours.
+        Hold::DownByUs => known.has("Down"),
+        hold => known.hold == hold,
+    };
+    is_held && told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason))
+}
+
+/// Whether Slurm gives the node no new job.
+fn gets_none(node: &Node) -> bool {
+    node.state.has(&NodeState::Drain) || (node.state.has(&NodeState::Down) && node.state.has(&NodeState::NotResponding))
 }
 
 /// Whether no job is on the node, as far as its record tells.

@@ -1,25 +1,40 @@
 //! A NodeSet's workers, from what the caches hold.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use kube::ResourceExt;
+use jiff::{SignedDuration, Timestamp};
+use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, annotation, label, name};
-use slipway_plan::nodeset::{InSlurm, Leave, Shown, Stage, Worker};
+use slipway_plan::{
+    finding::{Finding, Weight},
+    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Shown, Stage, Worker, doubts},
+};
 use slipway_render::nodeset as render;
-use slipway_runtime::view::PodView;
+use slipway_runtime::view::{NodeView, PodView};
 
-use super::slurm::Cluster;
+use super::{
+    adopt::is_ours,
+    cordon::cordon,
+    shown::{Unseen, shown},
+    slurm::Cluster,
+};
 use crate::{context::Context, memory::is_recent};
 
-/// The NodeSet's pods: those in the cache, and those that we just created and the cache has yet to show.
-pub(super) fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context: &Context) -> Vec<Worker> {
+/// Pods that are named when something on them cannot be read.
+const MOST_DOUBTS: usize = 3;
+
+/// The NodeSet's pods: those in the cache, and those that we just created and the cache has yet to show. With them comes what there is to say about
+/// what users wrote on them.
+pub(super) fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context: &Context) -> (Vec<Worker>, Vec<Finding>) {
     let (name, uid) = (nodeset.name_any(), nodeset.uid().unwrap_or_default());
     let now = context.clock.now();
-    let hash = render::template_hash(nodeset);
-    let pods = context.stores.pods.state_filter(|pod| pod.metadata.namespace == nodeset.metadata.namespace && is_controlled_by(pod, &uid));
+    let set = Set::new(nodeset, &context.propagated_node_conditions);
+    let pods = context.stores.pods.state_filter(|pod| pod.metadata.namespace == nodeset.metadata.namespace && is_ours(pod, &uid, context));
     let mut workers: BTreeMap<String, Worker> = BTreeMap::new();
+    let mut unreadable = Vec::new();
     for pod in pods {
-        if let Some(worker) = worker(&name, &hash, &pod, cluster, context) {
+        unreadable.extend(doubts(pod.annotations()).into_iter().map(|words| (pod.name_any(), words)));
+        if let Some(worker) = set.worker(&pod, look(&pod, cluster, context)) {
             workers.insert(worker.name.clone(), worker);
         }
     }
@@ -31,6 +46,7 @@ pub(super) fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context:
             ordinal,
             uid: String::new(),
             stage: Stage::Starting,
+            phase: Phase::Pending,
             ready_since: None,
             available_from: None,
             gone_by: None,
@@ -46,7 +62,17 @@ pub(super) fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context:
         };
         workers.insert(pod, new);
     }
-    workers.into_values().collect()
+    (workers.into_values().collect(), findings(&unreadable))
+}
+
+fn look(pod: &PodView, cluster: &Cluster<'_>, context: &Context) -> Seen {
+    let (uid, now) = (pod.uid().unwrap_or_default(), context.clock.now());
+    Seen {
+        host: pod.node_name().and_then(|host| context.stores.nodes.get(&ObjectRef::new(host))),
+        in_slurm: cluster.node(&node_of(pod)),
+        is_deleted: context.memory.deleted.get(&uid).is_some_and(|at| is_recent(at, now)),
+        unseen: Unseen::of(pod, context),
+    }
 }
 
 /// Whether we know of the pod only because we created it.
@@ -54,39 +80,113 @@ pub(super) fn is_unseen(worker: &Worker) -> bool {
     worker.uid.is_empty()
 }
 
-fn is_controlled_by(pod: &PodView, uid: &str) -> bool {
-    pod.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.uid == uid)
+/// What all workers of a NodeSet share.
+struct Set<'a> {
+    nodeset: &'a NodeSet,
+    name: String,
+    /// Of the present template.
+    hash: String,
+    min_ready: SignedDuration,
+    /// What the NodeSet permits workers that say nothing themselves.
+    permit: Option<Permit>,
+    propagated: &'a [String],
 }
 
-fn worker(nodeset: &str, hash: &str, pod: &PodView, cluster: &Cluster<'_>, context: &Context) -> Option<Worker> {
-    let name = pod.name_any();
-    let uid = pod.uid().unwrap_or_default();
-    let is_deleted = context.memory.deleted.get(&uid).is_some_and(|at| is_recent(at, context.clock.now()));
-    let node = pod.labels().get(label::POD_HOSTNAME).cloned().unwrap_or_else(|| name.clone());
-    let stage = match pod {
-        _ if is_deleted || pod.is_going() => Stage::Going,
-        _ if pod.is_ended() => Stage::Ended,
-        _ if pod.is_ready() => Stage::Ready,
-        _ => Stage::Starting,
-    };
-    Some(Worker {
-        ordinal: name::worker_ordinal(nodeset, &name)?,
-        stage,
-        ready_since: None,
-        available_from: None,
-        gone_by: None,
-        host: None,
-        is_current: pod.labels().get(label::TEMPLATE_HASH).is_some_and(|found| found == hash),
-        deletion_cost: pod.annotations().get(annotation::POD_DELETION_COST).map_or(0, |cost| deletion_cost(cost)),
-        is_cordoned: false,
-        leave: Leave::WhenEmpty,
-        in_slurm: cluster.node(&node),
-        shown: Shown::default(),
-        node,
-        trouble: pod.trouble(),
-        uid,
-        name,
-    })
+/// What is known about one pod, beside the pod itself.
+struct Seen {
+    host: Option<Arc<NodeView>>,
+    in_slurm: InSlurm,
+    /// Whether we deleted it.
+    is_deleted: bool,
+    unseen: Unseen,
+}
+
+impl<'a> Set<'a> {
+    fn new(nodeset: &'a NodeSet, propagated: &'a [String]) -> Self {
+        Self {
+            nodeset,
+            name: nodeset.name_any(),
+            hash: render::template_hash(nodeset),
+            min_ready: SignedDuration::from_secs(nodeset.spec.min_ready_seconds.unwrap_or(0).into()),
+            permit: Permit::read(nodeset.annotations()),
+            propagated,
+        }
+    }
+
+    fn worker(&self, pod: &PodView, seen: Seen) -> Option<Worker> {
+        let Seen { host, in_slurm, is_deleted, unseen } = seen;
+        let name = pod.name_any();
+        let stage = match pod {
+            _ if is_deleted || pod.is_going() => Stage::Going,
+            _ if pod.is_ended() => Stage::Ended,
+            _ if pod.is_ready() => Stage::Ready,
+            _ => Stage::Starting,
+        };
+        Some(Worker {
+            ordinal: name::worker_ordinal(&self.name, &name)?,
+            stage,
+            phase: phase(pod),
+            ready_since: pod.ready_since(),
+            available_from: self.available_from(pod),
+            gone_by: pod.gone_by(),
+            host: pod.node_name().map(|host_name| Host { name: host_name.to_owned(), cordon: self.cordon(host.as_deref(), &name) }),
+            is_current: pod.labels().get(label::TEMPLATE_HASH) == Some(&self.hash),
+            deletion_cost: pod.annotations().get(annotation::POD_DELETION_COST).map_or(0, |cost| deletion_cost(cost)),
+            is_cordoned: pod.annotations().get(annotation::POD_CORDON).is_some_and(|cordon| cordon == "true"),
+            leave: self.leave(pod, &in_slurm),
+            node: node_of(pod),
+            in_slurm,
+            shown: shown(pod, unseen),
+            trouble: pod.trouble(),
+            uid: pod.uid().unwrap_or_default(),
+            name,
+        })
+    }
+
+    fn available_from(&self, pod: &PodView) -> Option<Timestamp> {
+        // Where nothing is asked for, it is enough that it is ready.
+        let created = || pod.metadata.creation_timestamp.as_ref().map(|time| time.0).filter(|_| pod.is_ready() && self.min_ready.is_zero());
+        pod.ready_since().or_else(created)?.checked_add(self.min_ready).ok()
+    }
+
+    fn cordon(&self, host: Option<&NodeView>, pod: &str) -> Option<String> {
+        let namespace = self.nodeset.metadata.namespace.as_deref().unwrap_or_default();
+        cordon(host?, &format!("{namespace}/{pod}"), self.propagated)
+    }
+
+    /// A pod's own word counts, the NodeSet's only where the pod says nothing.
+    fn leave(&self, pod: &PodView, in_slurm: &InSlurm) -> Leave {
+        let permit = Permit::read(pod.annotations()).or(self.permit);
+        let drained_since = in_slurm.reason_since.filter(|_| in_slurm.hold == Hold::DrainedByUs);
+        permit.map_or(Leave::WhenEmpty, |permit| permit.leave(drained_since))
+    }
+}
+
+/// Name of a pod's node in Slurm.
+fn node_of(pod: &PodView) -> String {
+    // slurmd asks for the hostname, and there it gets that of the Kubernetes node.
+    if let Some(host) = pod.node_name().filter(|_| pod.spec.host_network) {
+        return name::daemon_hostname(host, None).to_owned();
+    }
+    pod.labels().get(label::POD_HOSTNAME).cloned().unwrap_or_else(|| pod.name_any())
+}
+
+/// What pods say that cannot be read: the first few, as one mistake is often made on all of them.
+fn findings(doubts: &[(String, String)]) -> Vec<Finding> {
+    let mut doubts: Vec<_> = doubts.iter().map(|(pod, words)| format!("pod `{pod}`: {words}")).collect();
+    doubts.sort_unstable();
+    let more = doubts.len().saturating_sub(MOST_DOUBTS);
+    doubts.truncate(MOST_DOUBTS);
+    doubts.extend((more > 0).then(|| format!("likewise {more} times on other pods")));
+    doubts.into_iter().map(|words| Finding { weight: Weight::Warning, words }).collect()
+}
+
+fn phase(pod: &PodView) -> Phase {
+    match pod.status.phase.as_str() {
+        "Running" => Phase::Running,
+        "Unknown" => Phase::Unknown,
+        _ => Phase::Pending,
+    }
 }
 
 /// A deletion cost as Kubernetes reads one: no plus sign, no leading zeros; what is none counts as 0.
@@ -94,3 +194,6 @@ fn deletion_cost(text: &str) -> i32 {
     let is_canonical = text.parse::<i32>().is_ok_and(|cost| cost.to_string() == text);
     if is_canonical { text.parse().unwrap_or(0) } else { 0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The link to one cluster: a client, a snapshot, and the task that keeps both.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -48,6 +48,8 @@ struct Line {
     configuration_soon: Notify,
     /// What is to be told to Slurm, in its order.
     wishes: Mutex<VecDeque<Wish>>,
+    /// Comments for nodes. Each is a call of its own and there may be thousands, so everything else goes first.
+    comments: Mutex<BTreeMap<String, String>>,
     wished: Notify,
     /// Somebody decides by the queue.
     queue_wanted: Notify,
@@ -71,6 +73,7 @@ impl Link {
             configured_at: Mutex::new(Err("Slurm was not asked yet".to_owned())),
             configuration_soon: Notify::new(),
             wishes: Mutex::default(),
+            comments: Mutex::default(),
             wished: Notify::new(),
             queue_wanted: Notify::new(),
         });
@@ -124,9 +127,13 @@ impl Link {
 
     /// Leaves a wish; the same twice is one.
     pub(super) fn wish(&self, wish: Wish) {
-        let mut wishes = locked(&self.line.wishes);
-        if !wishes.contains(&wish) {
-            wishes.push_back(wish);
+        if let Wish::Describe(comments) = wish {
+            locked(&self.line.comments).extend(comments);
+        } else {
+            let mut wishes = locked(&self.line.wishes);
+            if !wishes.contains(&wish) {
+                wishes.push_back(wish);
+            }
         }
         self.line.wished.notify_one();
     }
@@ -213,7 +220,11 @@ impl Line {
         loop {
             let next = locked(&self.wishes).front().cloned();
             let Some(wish) = next else {
-                self.wished.notified().await;
+                let comment = locked(&self.comments).pop_first();
+                match comment {
+                    Some((node, comment)) => self.describe(node, comment).await,
+                    None => self.wished.notified().await,
+                }
                 continue;
             };
             match wish.carry_out(&self.client).await {
@@ -222,6 +233,18 @@ impl Line {
             }
             // Only now, so that nobody leaves it a second time meanwhile.
             locked(&self.wishes).pop_front();
+            self.read_soon();
+        }
+    }
+
+    async fn describe(&self, node: String, comment: String) {
+        let wish = Wish::Describe(BTreeMap::from([(node.clone(), comment)]));
+        match wish.carry_out(&self.client).await {
+            Ok(()) => tracing::debug!(controller = %self.key, node, "Slurm was told the node's pod"),
+            Err(error) => tracing::warn!(controller = %self.key, node, %error, "Slurm could not be told the node's pod"),
+        }
+        // All of it shows in one reading.
+        if locked(&self.comments).is_empty() {
             self.read_soon();
         }
     }

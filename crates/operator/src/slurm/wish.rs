@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use jiff::Timestamp;
 use slipway_api::slurm_node::REASON_PREFIX;
 use slipway_plan::nodeset::Hold;
 use slipway_slurm::{
@@ -12,8 +13,9 @@ use slipway_slurm::{
     reason::Reason,
     rest::{
         Client, RestError,
+        error::Class,
         list::Hosts,
-        model::{Node, NodeUpdate},
+        model::{Node, NodeState, NodeUpdate},
     },
 };
 
@@ -30,8 +32,9 @@ pub enum Wish {
     Undrain(Vec<String>),
     /// Let jobs come again to nodes that are down.
     Resume(Vec<String>),
-    /// Set nodes down whose pods are gone, and why, without our prefix.
-    SetDown(Vec<String>, String),
+    /// Set nodes down whose pods are gone, and why, without our prefix. With each node, since when the slurmd that is gone had run: one that started
+    /// later is not meant.
+    SetDown(BTreeMap<String, Option<Timestamp>>, String),
     /// Write comments on nodes, by node.
     Describe(BTreeMap<String, String>),
 }
@@ -41,33 +44,50 @@ impl Wish {
         match self {
             Self::Reconfigure(_) => client.reconfigure().await,
             Self::Drain(nodes, why) => {
-                let reason = Reason::of(&format!("{REASON_PREFIX}{why}"));
-                update(client, nodes, &[Hold::Open, Hold::DownByUs, Hold::DrainedByUs], &NodeUpdate::drain(reason.as_str())).await
+                let is_meant = |node: &Node| matches!(hold(node), Hold::Open | Hold::DownByUs | Hold::DrainedByUs);
+                update(client, nodes, is_meant, &NodeUpdate::drain(reason(why).as_str())).await
             }
-            Self::Undrain(nodes) => update(client, nodes, &[Hold::DrainedByUs], &NodeUpdate::undrain()).await,
-            Self::Resume(nodes) => update(client, nodes, &[Hold::DownByUs], &NodeUpdate::resume()).await,
+            Self::Undrain(nodes) => update(client, nodes, |node| hold(node) == Hold::DrainedByUs, &NodeUpdate::undrain()).await,
+            Self::Resume(nodes) => update(client, nodes, is_held_by_us, &NodeUpdate::resume()).await,
             Self::SetDown(nodes, why) => {
-                let reason = Reason::of(&format!("{REASON_PREFIX}{why}"));
-                update(client, nodes, &[Hold::Open, Hold::DrainedByUs], &NodeUpdate::down(reason.as_str())).await
+                let is_meant = |node: &Node| is_up_and_ours(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
+                update(client, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
             }
-            Self::Describe(comments) => {
-                for (node, comment) in comments {
-                    let Ok(node) = NodeName::parse(node) else { continue };
-                    client.update_node(&node, &NodeUpdate::comment(comment)).await?;
-                }
-                Ok(())
-            }
+            Self::Describe(comments) => describe(client, comments).await,
         }
     }
 }
 
+/// Whether only we keep jobs from it, and it is back. One that was down a moment ago may have come back by itself, and be drained still: a resume
+/// lifts either.
+fn is_held_by_us(node: &Node) -> bool {
+    match hold(node) {
+        Hold::DownByUs => true,
+        Hold::DrainedByUs => !node.state.has(&NodeState::Down) || !node.state.has(&NodeState::NotResponding),
+        Hold::Open | Hold::ByOthers | Hold::Unknown => false,
+    }
+}
+
+fn is_up_and_ours(node: &Node) -> bool {
+    matches!(hold(node), Hold::Open | Hold::DrainedByUs) && !node.state.has(&NodeState::Down)
+}
+
+fn reason(why: &str) -> Reason {
+    Reason::of(&format!("{REASON_PREFIX}{why}"))
+}
+
 /// One call for all nodes that are still as they were when it was decided, and one to see that: what an administrator said about a node a moment
 /// ago is not overwritten.
-async fn update(client: &Client, nodes: &[String], expected: &[Hold], update: &NodeUpdate) -> Result<(), RestError> {
-    let wanted: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
+async fn update(
+    client: &Client,
+    nodes: impl IntoIterator<Item = &String>,
+    is_meant: impl Fn(&Node) -> bool + Send + Sync,
+    update: &NodeUpdate,
+) -> Result<(), RestError> {
+    let wanted: BTreeSet<&str> = nodes.into_iter().map(String::as_str).collect();
     let mut unchanged: Vec<NodeName> = Vec::new();
     let mut take = |node: Node| {
-        if wanted.contains(node.name.as_str()) && expected.contains(&hold(&node)) {
+        if wanted.contains(node.name.as_str()) && is_meant(&node) {
             unchanged.extend(NodeName::parse(&node.name).ok());
         }
     };
@@ -78,6 +98,19 @@ async fn update(client: &Client, nodes: &[String], expected: &[Hold], update: &N
     }
 }
 
+/// A call for each node: Slurm takes one comment for all that are named. What it refuses for one does not keep the others from theirs.
+async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Result<(), RestError> {
+    let mut refused = Ok(());
+    for (node, comment) in comments {
+        let Ok(node) = NodeName::parse(node) else { continue };
+        match client.update_node(&node, &NodeUpdate::comment(comment)).await {
+            Err(error) if error.class() == Class::External => refused = Err(error),
+            told => told?,
+        }
+    }
+    refused
+}
+
 impl fmt::Display for Wish {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -85,8 +118,11 @@ impl fmt::Display for Wish {
             Self::Drain(nodes, why) => write!(out, "drain {}: {why}", nodes.join(",")),
             Self::Undrain(nodes) => write!(out, "undrain {}", nodes.join(",")),
             Self::Resume(nodes) => write!(out, "resume {}", nodes.join(",")),
-            Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.join(",")),
+            Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(unreachable_pub, reason = "a module of tests")]
 
+pub mod cluster;
+
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -69,26 +71,28 @@ impl Stage {
         let target = inside.iter().find(|word| word.starts_with("--target=")).unwrap();
         let log = std::fs::File::options().create(true).append(true).open(self.bed.layout().log(log)).unwrap();
         // Into the network alone, without a process between: who ends it ends the operator.
-        let child = Command::new("nsenter")
-            .args([target, "--net", "--"])
-            .arg(env!("CARGO_BIN_EXE_slipway"))
-            .arg("--kubeconfig")
-            .arg(self.account())
-            .args(["--health-addr=127.0.0.1:0", "--metrics-addr=0"])
-            .args(args)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        Operator(child)
+        let mut command = Command::new("nsenter");
+        command.args([target, "--net", "--"]).arg(env!("CARGO_BIN_EXE_slipway"));
+        command.arg("--kubeconfig").arg(self.account(Some(&format!("https://127.0.0.1:{API_PORT}"))));
+        spawn(command, args, log)
+    }
+
+    /// Starts the operator outside the bed's network, where this process can serve stand-ins for Slurm. The API server does not reach it there.
+    pub fn operator_outside(&self, log: &str, args: &[&str]) -> Operator {
+        let log = std::fs::File::options().create(true).append(true).open(self.bed.layout().log(log)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_slipway"));
+        command.arg("--kubeconfig").arg(self.account(None));
+        spawn(command, args, log)
     }
 
     /// A kubeconfig that names the service account by a token and knows nothing else.
-    fn account(&self) -> PathBuf {
+    fn account(&self, server: Option<&str>) -> PathBuf {
         let token = self.kubectl(&["create", "token", "slipway", "--namespace=slipway-system"]);
         let mut config: Value = serde_json::from_str(&std::fs::read_to_string(self.bed.kubeconfig()).unwrap()).unwrap();
         config["users"][0]["user"] = json!({ "token": token.trim() });
-        config["clusters"][0]["cluster"]["server"] = format!("https://127.0.0.1:{API_PORT}").into();
+        if let Some(server) = server {
+            config["clusters"][0]["cluster"]["server"] = server.into();
+        }
         config["contexts"][0]["context"]["namespace"] = "slipway-system".into();
         let path = self.bed.layout().root.join("slipway.kubeconfig");
         std::fs::write(&path, config.to_string()).unwrap();
@@ -108,10 +112,15 @@ impl Stage {
 
     /// Writes of the operator in the API server's audit log: verb, resource and name.
     pub fn writes(&self) -> Vec<String> {
+        let words = |event: Value| format!("{} {} {}", event["verb"], event["objectRef"]["resource"], event["objectRef"]["name"]);
+        self.audit().into_iter().map(words).collect()
+    }
+
+    /// Writes of the operator, as the API server's audit log has them.
+    pub fn audit(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.bed.layout().audit_log()).unwrap_or_default();
         let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let ours = events.filter(|event| event["user"]["username"] == OPERATOR_USER);
-        ours.map(|event| format!("{} {} {}", event["verb"], event["objectRef"]["resource"], event["objectRef"]["name"])).collect()
+        events.filter(|event| event["user"]["username"] == OPERATOR_USER).collect()
     }
 
     /// Creates an object of ours in the test's namespace.
@@ -153,6 +162,11 @@ impl Stage {
         self.get(&format!("/apis/slinky.slurm.net/v1beta1/namespaces/{NAMESPACE}/{plural}/{name}")).await
     }
 
+    /// Replaces any object, as a client does that changes what it read.
+    pub async fn replace(&self, path: &str, object: &Value) -> Answer {
+        self.send(Request::put(path).header("content-type", "application/json").body(object.to_string().into_bytes()).unwrap()).await
+    }
+
     async fn send(&self, request: Request<Vec<u8>>) -> Answer {
         let response = self.client.send(request.map(Into::into)).await.unwrap();
         let (code, warnings) = (response.status().as_u16(), warnings(response.headers()));
@@ -164,6 +178,11 @@ impl Stage {
     pub fn end(self) {
         self.bed.down().unwrap();
     }
+}
+
+fn spawn(mut command: Command, args: &[&str], log: std::fs::File) -> Operator {
+    command.args(["--health-addr=127.0.0.1:0", "--metrics-addr=0"]).args(args).stdout(Stdio::null()).stderr(log);
+    Operator(command.spawn().unwrap())
 }
 
 fn warnings(headers: &HeaderMap) -> Vec<String> {

@@ -39,7 +39,13 @@ pub(super) fn replace_stuck(rollout: &Rollout<'_>) -> Option<Action> {
         return None;
     }
     let stuck = rollout.pods.iter().find(|pod| !pod.is_ready && !pod.is_going && pod.age >= GRACE && pod.revision != newest)?;
-    let deed = Deed { what: format!("delete pod `{}`", stuck.id.name), is_ours: true, ends_jobs: Answer::No, costs_a_worker: false };
+    let deed = Deed {
+        what: format!("delete pod `{}`", stuck.id.name),
+        is_ours: true,
+        ends_jobs: Answer::No,
+        may_end_jobs: false,
+        costs_a_worker: false,
+    };
     let why = "it is of an older revision and never got ready".to_owned();
     let is_allowed = gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed;
     is_allowed.then(|| Action::DeletePod { pod: stuck.id.clone(), grace: None, why })

@@ -95,7 +95,7 @@ fn leave_to_drop(partitions: &[String], ends_jobs: Answer) -> Verdict {
         return Verdict::Allowed;
     }
     let what = format!("drop partition {} from slurm.conf", partitions.join(", "));
-    gate(&Deed { what, is_ours: true, ends_jobs, costs_a_worker: false }, Room { available: 0, floor: 0 })
+    gate(&Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false }, Room { available: 0, floor: 0 })
 }
 
 /// How much longer a newborn waits; nothing once it is old enough.

@@ -73,6 +73,17 @@ fn a_write_that_the_cache_has_not_seen_is_not_repeated_for_a_while() {
 }
 
 #[test]
+fn what_is_wanted_again_before_the_cache_shows_that_it_went_is_written_again() {
+    let version = |version: &str, number: u8| json!({"metadata": {"resourceVersion": version}, "spec": number});
+    let accepted = Some(Accepted::new(&json!({"spec": 2}), &version("12", 2), Some(&version("10", 3)), at(0)));
+    for old in ["10", "11"] {
+        assert_eq!(drift(&json!({"spec": 3}), &seen(version(old, 3), accepted.clone()), at(1)), Drift::Differs, "the server has 2");
+        assert_eq!(drift(&json!({"spec": 2}), &seen(version(old, 3), accepted.clone()), at(1)), Drift::Settling);
+    }
+    assert_eq!(drift(&json!({"spec": 3}), &seen(version("13", 3), accepted), at(1)), Drift::None);
+}
+
+#[test]
 fn a_child_on_its_way_out_is_left_alone() {
     let going = seen(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), None);
     assert_eq!(drift(&json!({"spec": 1}), &going, at(0)), Drift::Going);

@@ -15,11 +15,22 @@ fn words(kind: Kind, spec: &Value, references: &References) -> Vec<(Weight, Stri
 
 #[test]
 fn what_is_not_served_yet_is_a_warning() {
-    let found = findings(Kind::NodeSet, &json!({ "spec": { "pinToNode": true } }), &References::default());
+    let found = findings(Kind::NodeSet, &json!({ "spec": { "ssh": { "enabled": true } } }), &References::default());
     assert!(
-        matches!(&found[..], [Finding { weight: Weight::Warning, words }] if words.starts_with("spec.pinToNode is not served")),
+        matches!(&found[..], [Finding { weight: Weight::Warning, words }] if words.starts_with("spec.ssh.enabled is not served")),
         "{found:?}"
     );
+}
+
+#[rstest]
+#[case::readable(Kind::NodeSet, json!({ "slipway.dev/drain-deadline": "30m", "slipway.dev/force-delete": "true" }), 0)]
+#[case::unreadable(Kind::NodeSet, json!({ "slipway.dev/drain-deadline": "30", "slipway.dev/force-delete": "True" }), 2)]
+#[case::of_another_kind(Kind::LoginSet, json!({ "slipway.dev/drain-deadline": "30" }), 0)]
+fn an_annotation_that_permits_nothing_is_a_warning(#[case] kind: Kind, #[case] annotations: Value, #[case] expected: usize) {
+    let object = json!({ "metadata": { "annotations": annotations }, "spec": {} });
+    let mut found = findings(kind, &object, &References::default());
+    found.retain(|finding| finding.words.starts_with("metadata: annotation slipway.dev/"));
+    assert!(found.len() == expected && found.iter().all(|finding| finding.weight == Weight::Warning), "{found:?}");
 }
 
 fn one(kind: Kind, spec: &Value, references: &References) -> (Weight, String) {

@@ -1,6 +1,79 @@
-//! Records in Slurm whose pod is gone: jobs would be sent there, and wait for nobody.
+//! Records in Slurm whose pod is gone: jobs would be sent there and wait for nobody, and those that were there would never end.
+//!
+//! Set down, such a node gets no job and gives its jobs back to the queue. That ends none: nothing can run where there is no pod. A pod that says
+//! farewell does it itself; this is for those that could not.
 
-use super::Observed;
-use crate::Plan;
+use std::collections::BTreeSet;
 
-pub(super) fn plan_ghosts(_observed: &Observed<'_>, _plan: &mut Plan) {}
+use slipway_api::{condition::Reason, slurm_node::POD_GONE};
+
+use super::{Ghost, Hold, InSlurm, Observed, Stage, Worker};
+use crate::{
+    Action, Plan,
+    gate::{Answer, Deed, Room, Verdict, gate},
+};
+
+/// Sets down, in one call, the nodes that wait for a pod that is gone or has ended.
+pub(super) fn plan_ghosts(observed: &Observed<'_>, plan: &mut Plan) {
+    let ghosts = observed.ghosts.iter().filter(|ghost| haunts(&ghost.in_slurm)).map(|ghost| (&ghost.node, &ghost.in_slurm));
+    // One that has ended is deleted as soon as Slurm sees no job there, which it never would.
+    let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
+    let ended = ended.filter(|worker| haunts(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
+    let nodes: BTreeSet<String> =
+        ghosts.chain(ended).filter(|(node, in_slurm)| may_set_down(node, in_slurm)).map(|(node, _)| node.clone()).collect();
+    if !nodes.is_empty() {
+        plan.actions.push(Action::SetDown { nodes: nodes.into_iter().collect(), reason: POD_GONE.to_owned() });
+    }
+}
+
+/// Of these new workers, those whose node in Slurm waits for nobody. A job of the pod that was there before would count as running on the new one for
+/// ever, so its node is down first; that takes a moment, and only what takes longer is reported.
+pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
+    let mut free = Vec::new();
+    for creation in creations {
+        let haunted_by = |pod: &String| observed.ghosts.iter().find(|ghost| ghost.pod == *pod && haunts(&ghost.in_slurm));
+        match &creation {
+            Action::CreateWorker { name, .. } if let Some(Ghost { node, in_slurm, .. }) = haunted_by(name) => {
+                if in_slurm.hold == Hold::ByOthers {
+                    plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{name}`: {}", why_it_lasts(node, in_slurm)));
+                }
+            }
+            _ => free.push(creation),
+        }
+    }
+    free
+}
+
+/// Whether jobs may be sent there, or are there, and would never end. One that is drained and empty harms nobody, by whomever it was drained.
+fn haunts(in_slurm: &InSlurm) -> bool {
+    let is_up = in_slurm.is_registered == Answer::Yes && !in_slurm.has("Down");
+    is_up
+        && match in_slurm.hold {
+            Hold::Open | Hold::DownByUs | Hold::Unknown => true,
+            Hold::DrainedByUs | Hold::ByOthers => in_slurm.is_busy == Answer::Yes,
+        }
+}
+
+/// What an administrator drained stays as it is, although its jobs hang: DOWN would come with words of ours over theirs. Slurm itself sets a node down,
+/// and keeps the words, that does not answer for `SlurmdTimeout`.
+fn may_set_down(node: &str, in_slurm: &InSlurm) -> bool {
+    if in_slurm.hold == Hold::Unknown {
+        return false; // Slurm was just told
+    }
+    let deed = Deed {
+        what: format!("set node `{node}` down"),
+        is_ours: in_slurm.hold != Hold::ByOthers,
+        ends_jobs: Answer::No,
+        may_end_jobs: false,
+        costs_a_worker: false,
+    };
+    gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed
+}
+
+fn why_it_lasts(node: &str, in_slurm: &InSlurm) -> String {
+    format!(
+        "in Slurm jobs of the pod that is gone still hold node `{node}`, and somebody drained it (`{}`), so it is left alone; Slurm lets go of them \
+         after its SlurmdTimeout, or sooner if you set the node down",
+        in_slurm.reason
+    )
+}

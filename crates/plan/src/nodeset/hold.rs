@@ -2,21 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use slipway_api::slurm_node::SCALE_IN;
+use slipway_api::slurm_node::{FAREWELL, SCALE_IN};
 
-use super::{Hold, Observed, Stage, Worker};
-use crate::{Action, Plan};
+use super::{Hold, InSlurm, Observed, Stage, Worker, tries::until};
+use crate::{Action, Plan, gate::Answer};
 
-/// Drains, undrains and resumes. What others decided about a node stays.
-pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &BTreeSet<u32>, plan: &mut Plan) {
-    let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
+/// Drains, undrains and resumes. What others decided about a node stays, and so does what Slurm was just told.
+pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) {
+    let settled = settled(&plan.actions);
     let (mut to_drain, mut to_undrain, mut to_resume) = (BTreeMap::<String, Vec<String>>::new(), Vec::new(), Vec::new());
-    for worker in observed.workers.iter().filter(|worker| !deleted.contains(worker.uid.as_str())) {
-        match (cause(worker, leaving), worker.in_slurm.hold) {
-            (Some(cause), _) if worker.in_slurm.may_get_jobs() => to_drain.entry(cause).or_default().push(worker.node.clone()),
-            (None, Hold::DrainedByUs) if worker.stage == Stage::Ready => to_undrain.push(worker.node.clone()),
-            (None, Hold::DownByUs) if worker.stage == Stage::Ready => to_resume.push(worker.node.clone()),
-            _ => {}
+    let staying = |worker: &&Worker| !settled.contains(&worker.uid) && !settled.contains(&worker.node);
+    for worker in observed.workers.iter().filter(staying) {
+        match cause(worker, observed, leaving) {
+            Some(cause) if is_to_drain(worker, &cause) => to_drain.entry(cause).or_default().push(worker.node.clone()),
+            Some(_) => {}
+            None if worker.stage == Stage::Ready => match lift(&worker.in_slurm) {
+                Some(Lift::Undrain) => to_undrain.push(worker.node.clone()),
+                Some(Lift::Resume) => to_resume.push(worker.node.clone()),
+                None => {}
+            },
+            None => wake_when_time_is_up(worker, observed, plan),
         }
     }
     plan.actions.extend(to_drain.into_iter().map(|(reason, nodes)| Action::Drain { nodes, reason }));
@@ -28,14 +33,67 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &BTreeSet<u32>, plan:
     }
 }
 
-/// Why no job should come to a worker, if so.
-fn cause(worker: &Worker, leaving: &BTreeSet<u32>) -> Option<String> {
-    leaving.contains(&worker.ordinal).then(|| SCALE_IN.to_owned())
+/// Why no job should come to a worker, if so; the first cause counts. The words for scale-in are the same for all, so that many are drained in one call.
+fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &BTreeSet<String>) -> Option<String> {
+    let host = worker.host.as_ref().and_then(|host| host.cordon.clone());
+    match () {
+        () if leaving.contains(&worker.name) => Some(SCALE_IN.to_owned()),
+        () if host.is_some() => host,
+        () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.namespace, worker.name)),
+        // Its kubelet is dead, or its node would be down by its farewell. What still runs there goes on.
+        () if worker.stage == Stage::Going && worker.gone_by.is_some_and(|gone_by| gone_by <= observed.now) => Some(FAREWELL.to_owned()),
+        () => None,
+    }
 }
 
-fn deleted(action: &Action) -> Option<&str> {
-    match action {
-        Action::DeleteWorker { uid, .. } => Some(uid),
-        _ => None,
+/// Whether Slurm is to be told of the cause: it does not know of it, or it names another.
+fn is_to_drain(worker: &Worker, cause: &str) -> bool {
+    let Worker { in_slurm, stage, .. } = worker;
+    let stays = matches!(stage, Stage::Starting | Stage::Ready);
+    match in_slurm.hold {
+        _ if in_slurm.is_registered != Answer::Yes => false,
+        Hold::Open => true,
+        // It comes back by itself when its slurmd registers, if Slurm is configured so.
+        Hold::DownByUs => stays,
+        Hold::DrainedByUs => stays && in_slurm.our_reason() != Some(cause),
+        Hold::ByOthers | Hold::Unknown => false,
     }
+}
+
+enum Lift {
+    /// Clears the drain and nothing else.
+    Undrain,
+    /// Lifts a drain and DOWN with it.
+    Resume,
+}
+
+/// What lets jobs come to a worker again that only we keep from them. An undrain leaves a node down that is down too; and one that does not
+/// respond is not resumed: it is told when it is back.
+fn lift(in_slurm: &InSlurm) -> Option<Lift> {
+    match in_slurm.hold {
+        Hold::DrainedByUs if !in_slurm.has("Down") => Some(Lift::Undrain),
+        Hold::DrainedByUs => (!in_slurm.has("NotResponding")).then_some(Lift::Resume),
+        Hold::DownByUs => Some(Lift::Resume),
+        Hold::Open | Hold::ByOthers | Hold::Unknown => None,
+    }
+}
+
+/// No watch tells that a pod did not end in its time.
+fn wake_when_time_is_up(worker: &Worker, observed: &Observed<'_>, plan: &mut Plan) {
+    if let Some(gone_by) = worker.gone_by.filter(|_| worker.stage == Stage::Going && is_to_drain(worker, FAREWELL)) {
+        plan.wake_within(until(gone_by, observed.now));
+    }
+}
+
+/// UIDs of workers that are deleted and nodes that are set down: there is nothing more to say about them.
+fn settled(actions: &[Action]) -> BTreeSet<String> {
+    let mut settled = BTreeSet::new();
+    for action in actions {
+        match action {
+            Action::DeleteWorker { uid, .. } => drop(settled.insert(uid.clone())),
+            Action::SetDown { nodes, .. } => settled.extend(nodes.iter().cloned()),
+            _ => {}
+        }
+    }
+    settled
 }

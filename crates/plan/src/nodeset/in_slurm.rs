@@ -22,6 +22,8 @@ pub struct InSlurm {
     pub finish: Finish,
     /// Its base state and its flags, in the words of pod conditions; empty where nothing is known or there is no record.
     pub states: Vec<&'static str>,
+    /// Since when it has responded, or not, as it does now; `None` where no change of that was seen.
+    pub response_since: Option<Timestamp>,
     /// What stands in its comment.
     pub comment: String,
     /// What it says it has, such as `gpu:8`.
@@ -48,8 +50,9 @@ pub enum Finish {
     /// No job is on it.
     Free,
     At(Timestamp),
-    /// No time, or none that is known.
+    /// A job on it has no limit.
     Never,
+    Unknown,
 }
 
 impl InSlurm {
@@ -63,7 +66,8 @@ impl InSlurm {
             hold: Hold::Unknown,
             reason: String::new(),
             reason_since: None,
-            finish: Finish::Never,
+            finish: Finish::Unknown,
+            response_since: None,
             states: Vec::new(),
             comment: String::new(),
             gres: String::new(),
@@ -80,13 +84,14 @@ impl InSlurm {
         self.states.contains(&state)
     }
 
-    /// Whether deleting the pod would end jobs, now or by one that comes in the meantime. A node that still takes jobs is never safe, and where the
-    /// pod has ended no job can come.
+    /// Whether deleting the pod would end jobs, now or by one that comes in the meantime. A node that still takes jobs is never safe. Where the
+    /// pod has ended no job can come, nor to a node that is down and does not answer: that one may not be ours to drain.
     pub(super) fn would_end_jobs(&self, has_ended: bool) -> Answer {
+        let gets_none = has_ended || (self.has("Down") && self.has("NotResponding"));
         match (&self.is_registered, &self.is_drained) {
             (Answer::No, _) | (_, Answer::Yes) => Answer::No,
             (Answer::Unknown(cause), _) | (_, Answer::Unknown(cause)) => Answer::Unknown(cause.clone()),
-            _ if has_ended || self.is_busy == Answer::Yes => self.is_busy.clone(),
+            _ if gets_none || self.is_busy == Answer::Yes => self.is_busy.clone(),
             _ => Answer::Unknown("its node is not drained yet and may get one".to_owned()),
         }
     }

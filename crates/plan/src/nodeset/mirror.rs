@@ -1,6 +1,36 @@
 //! What a pod shows of its node in Slurm, and what the node says of its pod.
 
-use super::Observed;
-use crate::Plan;
+mod comment;
+mod condition;
+mod mark;
 
-pub(super) fn plan_mirror(_observed: &Observed<'_>, _plan: &mut Plan) {}
+use std::collections::BTreeSet;
+
+pub use mark::plan_protection;
+
+use super::{Observed, Stage, Worker};
+use crate::{Action, Plan, PodId};
+
+/// Conditions, marks and comments, each only where it differs. Comes last: pods that the plan deletes are not written to any more.
+pub(super) fn plan_mirror(observed: &Observed<'_>, plan: &mut Plan) {
+    let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
+    let stays = |worker: &&Worker| worker.stage != Stage::Going && !worker.uid.is_empty() && !deleted.contains(worker.uid.as_str());
+    let workers: Vec<&Worker> = observed.workers.iter().filter(stays).collect();
+    mark::plan_marks(observed, &workers, plan);
+    condition::plan_conditions(observed, &workers, plan);
+    comment::plan_comments(observed, &workers, plan);
+}
+
+fn deleted(action: &Action) -> Option<&str> {
+    match action {
+        Action::DeleteWorker { uid, .. } => Some(uid),
+        _ => None,
+    }
+}
+
+fn pod_of(worker: &Worker, namespace: &str) -> PodId {
+    PodId { namespace: namespace.to_owned(), name: worker.name.clone(), uid: worker.uid.clone() }
+}
+
+#[cfg(test)]
+mod tests;

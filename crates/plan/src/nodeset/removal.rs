@@ -2,42 +2,76 @@
 
 use std::collections::BTreeSet;
 
-use slipway_api::condition::Reason;
-
-use super::{Observed, Stage, Worker, plan_scale_in};
-use crate::{
-    Action, Plan,
-    gate::{Deed, Room, Verdict, gate},
+use slipway_api::{
+    annotation::{DRAIN_DEADLINE, FORCE_DELETE},
+    condition::Reason,
 };
 
-/// Deletes workers that ended and workers that are too many, as far as the gate gives leave; answers with the ordinals of the latter. One that is
-/// too many is drained first, so that no job comes to it any more, and deleted when the last one has left it.
-pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<u32> {
-    let Observed { workers, replicas, .. } = *observed;
-    let mut available = workers.iter().filter(|worker| worker.stage == Stage::Ready).count();
+use super::{
+    Leave, Observed, Stage, Worker, ended, plan_scale_in,
+    tries::{until, written},
+};
+use crate::{
+    Action, Plan,
+    gate::{Answer, Deed, Room, Verdict, gate},
+};
+
+/// Deletes workers that ended and workers that are too many, as far as the gate gives leave; answers with the names of the latter. One that is
+/// too many is drained first, so that no job comes to it any more, and deleted when the last one has left it, or when a user wants it gone with them.
+pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
+    let Observed { workers, replicas, now, .. } = *observed;
+    let mut available = workers.iter().filter(|worker| worker.serves(now)).count();
     let surplus = workers.len().saturating_sub(replicas);
     let going = workers.iter().filter(|worker| worker.stage == Stage::Going).count();
-    let ended = workers.iter().filter(|worker| worker.stage == Stage::Ended);
+    let ended = ended::plan_ended(observed, plan);
     let excess: Vec<&Worker> = plan_scale_in(workers, surplus.saturating_sub(going)).collect();
-    let leaving: BTreeSet<u32> = excess.iter().map(|worker| worker.ordinal).collect();
+    let leaving: BTreeSet<String> = excess.iter().map(|worker| worker.name.clone()).collect();
     let mut seen = BTreeSet::new();
     let mut waits = Vec::new();
-    for worker in ended.chain(excess).filter(|worker| seen.insert(worker.ordinal)) {
-        let costs_a_worker = worker.stage == Stage::Ready;
-        let what = format!("delete pod `{}`", worker.name);
-        let ends_jobs = worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended);
-        let deed = Deed { what, is_ours: true, ends_jobs, costs_a_worker };
+    for worker in ended.into_iter().chain(excess).filter(|worker| seen.insert(worker.name.as_str())) {
+        let costs_a_worker = worker.serves(now);
+        let deed = Deed {
+            what: format!("delete pod `{}`", worker.name),
+            is_ours: true,
+            ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
+            may_end_jobs: worker.leave.permits(now),
+            costs_a_worker,
+        };
         match gate(&deed, Room { available, floor: replicas }) {
             Verdict::Allowed => {
                 available -= usize::from(costs_a_worker);
                 plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() });
             }
-            Verdict::Wait(why) | Verdict::Refused(why) => waits.push(why),
+            Verdict::Wait(why) | Verdict::Refused(why) => {
+                let waits_for_jobs = deed.ends_jobs != Answer::No && !deed.may_end_jobs;
+                waits.push((why, waits_for_jobs.then_some(worker.leave)));
+                wake_at_deadline(worker.leave, observed, plan);
+            }
         }
     }
-    if let Some(first) = waits.first() {
+    if let Some((first, for_jobs)) = waits.first() {
         let more = if waits.len() > 1 { format!("; and {} more like it", waits.len() - 1) } else { String::new() };
-        plan.report.wait(Reason::WaitingForSlurm, format!("{first}{more}; to remove it yourself, delete the pod"));
+        let way_out = for_jobs.map(way_out).unwrap_or_default();
+        plan.report.wait(Reason::WaitingForSlurm, format!("{first}{more}{way_out}"));
     }
     leaving
+}
+
+/// What a user can do about jobs that keep a worker from leaving, or has done.
+fn way_out(leave: Leave) -> String {
+    match leave {
+        Leave::After(deadline) => format!("; at {} it leaves with its jobs, as annotation `{DRAIN_DEADLINE}` says", written(deadline)),
+        Leave::WhenEmpty | Leave::Now => format!(
+            "; it leaves when its jobs have ended, and sooner, with its jobs, only if you annotate the pod with `{FORCE_DELETE}: \"true\"`, \
+             or with `{DRAIN_DEADLINE}` and a time"
+        ),
+    }
+}
+
+/// No watch tells that a deadline has come.
+fn wake_at_deadline(leave: Leave, observed: &Observed<'_>, plan: &mut Plan) {
+    match leave {
+        Leave::After(deadline) if deadline > observed.now => plan.wake_within(until(deadline, observed.now)),
+        _ => {}
+    }
 }

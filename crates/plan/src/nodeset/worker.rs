@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use slipway_api::slurm_node::PodInfo;
 
 use super::InSlurm;
+use crate::gate::Answer;
 
 /// A worker pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Worker {
     pub ordinal: u32,
     pub uid: String,
     pub stage: Stage,
+    /// What the pod itself says about that.
+    pub phase: Phase,
     /// Since when it has been ready, if it is.
     pub ready_since: Option<Timestamp>,
     /// From when on it counts as available, if it stays ready.
@@ -48,6 +51,16 @@ pub enum Stage {
     Ended,
     /// It is being deleted.
     Going,
+}
+
+/// What a pod says about its own life; the sooner it leaves when the NodeSet shrinks, the smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It does not run yet, or not any more.
+    Pending,
+    /// Nobody hears from its kubelet.
+    Unknown,
+    Running,
 }
 
 /// The Kubernetes node that a worker is on.
@@ -91,9 +104,30 @@ pub struct Ghost {
     pub info: Option<PodInfo>,
 }
 
+impl Leave {
+    /// Whether a user wants the worker to leave with its jobs now.
+    pub fn permits(self, now: Timestamp) -> bool {
+        match self {
+            Self::WhenEmpty => false,
+            Self::After(deadline) => deadline <= now,
+            Self::Now => true,
+        }
+    }
+}
+
 impl Worker {
     /// Whether it has been ready for as long as the NodeSet asks.
     pub fn is_available(&self, now: Timestamp) -> bool {
         self.stage == Stage::Ready && self.available_from.is_some_and(|from| from <= now)
+    }
+
+    /// Whether it is available and, as far as is known, jobs can come to it.
+    pub fn serves(&self, now: Timestamp) -> bool {
+        self.is_available(now) && !self.is_unregistered()
+    }
+
+    /// Whether it is up and Slurm says that it has no record of it: it serves nobody, whatever its probes say.
+    pub fn is_unregistered(&self) -> bool {
+        self.stage == Stage::Ready && self.in_slurm.is_registered == Answer::No
     }
 }

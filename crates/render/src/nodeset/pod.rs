@@ -6,7 +6,7 @@ use slipway_api::{
 };
 
 use super::{
-    References,
+    References, claim, gres, padding,
     slurm::{self, node_items},
     template_hash,
 };
@@ -28,7 +28,8 @@ timeout 5 scontrol update nodename="$node" state=down reason="$reason"
 pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<Value, Invalid> {
     let (namespace, name) = crate::identity(&nodeset.metadata);
     let template = nodeset.spec.template.as_ref();
-    let pod = name::worker_pod(name, ordinal);
+    let padding = padding(nodeset);
+    let pod = name::padded_worker_pod(name, ordinal, padding);
     slurm::slurm_lines(nodeset)?; // no worker starts for a partition that cannot be
     let hostname = slurm::hostname(nodeset, &pod, ordinal)?;
     let marks = Marks::inherited(&nodeset.metadata)
@@ -36,14 +37,17 @@ pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> R
         .of(Component::Worker, name)
         .label(label::CLUSTER, crate::identity(&references.controller.metadata).1)
         .label(label::POD_NAME, &pod)
-        .label(label::POD_INDEX, ordinal.to_string())
+        .label(label::POD_INDEX, name::padded(ordinal, padding))
         .label(label::POD_HOSTNAME, &hostname)
         .label(label::SCALING_MODE, "StatefulSet")
         .label(label::TEMPLATE_HASH, template_hash(nodeset))
         .annotation(annotation::DEFAULT_CONTAINER, Component::Worker.daemon());
-    let mut spec = pod_spec(nodeset, references, marks.annotation_value(annotation::TOPOLOGY))?;
+    let gres = gres::derived(nodeset, references.gres.as_ref(), &hostname);
+    let items = node_items(nodeset, marks.annotation_value(annotation::TOPOLOGY), gres.as_ref())?;
+    let mut spec = pod_spec(nodeset, references, &items)?;
     // The template's hostname is a prefix; merging put it where the full name belongs.
     spec["hostname"] = hostname.into();
+    spec["volumes"] = claim::with_claims(&spec["volumes"], nodeset, &pod)?;
     let mut body = json!({ "metadata": marks.of_object(&[owner::controller_of(nodeset)]), "spec": spec });
     body["apiVersion"] = "v1".into();
     body["kind"] = "Pod".into();
@@ -52,7 +56,15 @@ pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> R
     Ok(body)
 }
 
-fn pod_spec(nodeset: &NodeSet, references: &References, topology: Option<&str>) -> Result<Value, Invalid> {
+/// By its name, as the scheduler knows it: labels can be given to several nodes.
+pub(super) fn pinned(mut pod: Value, node: &str) -> Value {
+    pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({ "nodeSelectorTerms": [{
+        "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [node] }],
+    }]});
+    pod
+}
+
+fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<Value, Invalid> {
     let controller = &references.controller;
     let (namespace, cluster) = crate::identity(&controller.metadata);
     let spec = &nodeset.spec;
@@ -67,7 +79,7 @@ fn pod_spec(nodeset: &NodeSet, references: &References, topology: Option<&str>) 
         "dnsConfig": { "searches": [format!("{service}.{namespace}.svc.{}", references.cluster_domain)] },
         "tolerations": [{ "key": label::WORKER_TAINT, "operator": "Equal", "effect": "NoExecute" }],
         "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMD_LOG)],
-        "containers": [container(nodeset, references, topology, user)?],
+        "containers": [container(nodeset, references, items, user)?],
         "volumes": [
             { "name": volume::ETC, "projected": { "defaultMode": 0o600, "sources": [
                 controller::key_source(controller.spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
@@ -81,10 +93,19 @@ fn pod_spec(nodeset: &NodeSet, references: &References, topology: Option<&str>) 
             "labelSelector": { "matchExpressions": [{ "key": label::NAME, "operator": "In", "values": [Component::Worker.daemon()] }] },
         }]}});
     }
+    if is_on_host_network(user) {
+        // By default such a pod asks the DNS server of its host, which does not know where slurmctld is.
+        base["dnsPolicy"] = "ClusterFirstWithHostNet".into();
+    }
     Ok(merge::pod_spec(base, user))
 }
 
-fn container(nodeset: &NodeSet, references: &References, topology: Option<&str>, pod: Option<&Raw>) -> Result<Value, Invalid> {
+/// Whether pods have the network and the hostname of their Kubernetes node. Then that is also their name in Slurm, whatever we call them.
+fn is_on_host_network(user: Option<&Raw>) -> bool {
+    user.and_then(|user| user.0.get("hostNetwork")).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Option<&Raw>) -> Result<Value, Invalid> {
     let daemon = Component::Worker.daemon();
     let user = nodeset.spec.slurmd.as_ref();
     let mut base = json!({
@@ -94,7 +115,7 @@ fn container(nodeset: &NodeSet, references: &References, topology: Option<&str>,
             "--conf-server",
             controller::address(&references.controller)?,
             "--conf",
-            quoted(&node_items(nodeset, topology)?),
+            quoted(items),
         ],
         "env": [
             { "name": env::TOPOLOGY, "valueFrom": { "fieldRef": {

@@ -20,12 +20,15 @@ pub(super) fn service(namespace: &str, controller: &str, nodesets: &[NodeSet]) -
     Child::new(ChildKind::Service, namespace, &name::worker_service(controller), body)
 }
 
-/// Keeps evictions off workers that are marked as busy.
-pub(super) fn budget(namespace: &str, controller: &str, nodesets: &[NodeSet]) -> Child {
+/// Keeps evictions off workers that are marked as busy, of which there are `protected` at most.
+///
+/// A number, for `maxUnavailable` and percentages are counted from what the owners of the pods want to have, and then some of the busy ones could be
+/// evicted whenever there are more of these than that.
+pub(super) fn budget(namespace: &str, controller: &str, nodesets: &[NodeSet], protected: usize) -> Child {
     let body = json!({
         "metadata": metadata(controller, nodesets),
         "spec": {
-            "maxUnavailable": 0,
+            "minAvailable": protected,
             "selector": { "matchLabels": { (label::POD_PROTECT): "true", (label::CLUSTER): controller } },
         },
     });

@@ -4,6 +4,7 @@ use slipway_api::{NodeSet, annotation, name};
 use slipway_slurm::{
     conf::{NodeSetLine, PartitionOptions},
     dynamic::NodeItems,
+    gres::Gres,
     name::{NodeName, NodeSetName},
     topology::Topology,
 };
@@ -36,7 +37,7 @@ pub(crate) fn slurm_lines(nodeset: &NodeSet) -> Result<NodeSetLine, Invalid> {
 pub(super) fn hostname(nodeset: &NodeSet, pod: &str, ordinal: u32) -> Result<String, Invalid> {
     let (hostname, field) = source(nodeset);
     let name = crate::identity(&nodeset.metadata).1;
-    let text = name::worker_hostname(name, hostname, ordinal);
+    let text = name::padded_worker_hostname(name, hostname, ordinal, super::padding(nodeset));
     name::check_nodeset(name).map_err(|unfit| Invalid::name("metadata.name", &unfit))?;
     name::check_worker(pod, &text).map_err(|unfit| Invalid::name(field, &unfit))?;
     NodeName::parse(&text).map_err(|error| Invalid::name(field, &error))?;
@@ -45,8 +46,11 @@ pub(super) fn hostname(nodeset: &NodeSet, pod: &str, ordinal: u32) -> Result<Str
 
 /// What the node tells slurmctld about itself. The topology is written out where it is known: a reference to the environment would need
 /// a shell between us and slurmd, and not every image has one there.
-pub(super) fn node_items(nodeset: &NodeSet, topology: Option<&str>) -> Result<String, Invalid> {
+pub(super) fn node_items(nodeset: &NodeSet, topology: Option<&str>, gres: Option<&Gres>) -> Result<String, Invalid> {
     let mut items = NodeItems::default();
+    if let Some(gres) = gres {
+        items.set_gres(gres);
+    }
     items.add_feature(slurm_nodeset(nodeset)?.feature());
     if let Some(topology) = topology.filter(|topology| !topology.is_empty()) {
         let field = format!("annotation {} of the pods", annotation::TOPOLOGY);

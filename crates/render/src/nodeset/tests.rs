@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::json;
-use slipway_api::Raw;
+use slipway_api::{ClaimRetention, Raw, Retention};
 
 use super::*;
 use crate::fixture;
 
 fn references() -> References {
-    References { controller: fixture::controller(), cluster_domain: "cluster.local".into() }
+    References { controller: fixture::controller(), cluster_domain: "cluster.local".into(), gres: None }
 }
 
 fn raw(value: &Value) -> Raw {
@@ -17,17 +17,117 @@ fn raw(value: &Value) -> Raw {
 #[test]
 fn the_demo_node_set_becomes_these_objects() {
     let nodeset = fixture::nodeset();
-    for child in shared("slurm", "slurm", std::slice::from_ref(&nodeset)).unwrap() {
+    for child in shared("slurm", "slurm", std::slice::from_ref(&nodeset), 3).unwrap() {
         insta::assert_yaml_snapshot!(format!("{}_{}", child.key.kind.as_str(), child.key.name), child.body);
     }
     insta::assert_yaml_snapshot!("Pod_worker-1", pod(&nodeset, &references(), 1).unwrap());
+}
+
+/// With claims, a padding, and everything that a user can add to what we generate.
+fn full_nodeset() -> NodeSet {
+    let mut nodeset = fixture::nodeset();
+    nodeset.spec.ordinal_padding = 3;
+    nodeset.spec.volume_claim_templates = Some(vec![
+        raw(&json!({
+            "metadata": { "name": "scratch", "labels": { "tier": "fast" }, "annotations": { "a": "b" }, "namespace": "elsewhere", "uid": "u" },
+            "spec": { "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } }, "fromTheFuture": { "x": 1 } },
+            "status": { "phase": "Bound" },
+        })),
+        raw(&json!({ "metadata": { "name": "home" }, "spec": {} })),
+    ]);
+    nodeset.spec.template.get_or_insert_default().spec = Some(raw(&json!({
+        "volumes": [{ "name": "scratch", "emptyDir": {} }, { "name": "other", "emptyDir": {} }],
+        "tolerations": [{ "key": "gpu", "operator": "Exists" }],
+        "dnsConfig": { "searches": ["example.org"] },
+        "affinity": {
+            "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [
+                { "topologyKey": "rack", "labelSelector": { "matchLabels": { "noisy": "yes" } } },
+            ]},
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
+                    { "matchExpressions": [{ "key": "gpu", "operator": "Exists" }] },
+                ]},
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    { "weight": 1, "preference": { "matchExpressions": [{ "key": "new", "operator": "Exists" }] } },
+                ],
+            },
+        },
+    })));
+    nodeset.spec.slurmd.get_or_insert_default().0.insert("env".to_owned(), json!([{ "name": "MINE", "value": "1" }]));
+    nodeset
+}
+
+#[test]
+fn a_node_set_with_claims_becomes_these_objects() {
+    let mut nodeset = full_nodeset();
+    insta::assert_yaml_snapshot!("Pod_worker-007", pod(&nodeset, &references(), 7).unwrap());
+    insta::assert_yaml_snapshot!("claims_of_worker-007", claims(&nodeset, "worker-007").unwrap());
+    nodeset.spec.persistent_volume_claim_retention_policy =
+        Some(ClaimRetention { when_deleted: Retention::Delete, when_scaled: Retention::Retain });
+    let owners: Vec<_> = claims(&nodeset, "worker-007").unwrap().iter().map(|claim| claim["metadata"]["ownerReferences"][0]["uid"].clone()).collect();
+    assert_eq!(owners, ["uid-of-NodeSet", "uid-of-NodeSet"]);
+}
+
+#[rstest]
+#[case::unnamed(json!([{ "spec": {} }]), "spec.volumeClaimTemplates[0].metadata.name is empty: name the claim, and the pod's volume with it")]
+#[case::twice(json!([{ "metadata": { "name": "a" } }, { "metadata": { "name": "a" } }]), "spec.volumeClaimTemplates[1].metadata.name is `a`, as that of another claim: give each a name of its own")]
+#[case::key(json!([{ "metadata": { "name": "slurm-etc" } }]), "spec.volumeClaimTemplates[0].metadata.name is `slurm-etc`, the volume that holds the cluster's key: choose another name")]
+#[case::labels(json!([{ "metadata": { "name": "a", "labels": "b" } }]), "spec.volumeClaimTemplates[0].metadata.labels is no map: write keys with values")]
+#[case::no_volume_name(json!([{ "metadata": { "name": "a.b" } }]), "spec.volumeClaimTemplates[0].metadata.name is wrong: volume `a.b` cannot be, as Kubernetes allows only lower-case letters, digits and `-`, with a letter or a digit at both ends there; choose another name")]
+#[case::metadata_is_none(json!([{ "metadata": 7 }]), "spec.volumeClaimTemplates[0].metadata.name is empty: name the claim, and the pod's volume with it")]
+fn a_claim_that_cannot_be_is_refused_with_its_pod(#[case] templates: Value, #[case] words: &str) {
+    let mut nodeset = fixture::nodeset();
+    nodeset.spec.volume_claim_templates = Some(templates.as_array().unwrap().iter().map(raw).collect());
+    assert_eq!(pod(&nodeset, &references(), 0).unwrap_err().to_string(), words);
+    assert_eq!(claims(&nodeset, "worker-0").unwrap_err().to_string(), words);
+}
+
+#[test]
+fn a_padded_ordinal_is_in_every_name() {
+    let mut nodeset = fixture::nodeset();
+    nodeset.spec.ordinal_padding = 3;
+    let rendered = pod(&nodeset, &references(), 7).unwrap();
+    assert_eq!(rendered["metadata"]["name"], "worker-007");
+    assert_eq!(rendered["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-index"], "007");
+    assert_eq!(rendered["spec"]["hostname"], "worker-007");
+    nodeset.spec.template.get_or_insert_default().spec = Some(raw(&json!({ "hostname": "gpu-" })));
+    assert_eq!(pod(&nodeset, &references(), 1234).unwrap()["spec"]["hostname"], "gpu-1234");
+    let mut unpadded = nodeset.clone();
+    unpadded.spec.ordinal_padding = 0;
+    assert_ne!(template_hash(&nodeset), template_hash(&unpadded));
+}
+
+#[test]
+fn a_pinned_pod_goes_to_one_node_and_keeps_its_other_wishes() {
+    let rendered = pod(&full_nodeset(), &references(), 0).unwrap();
+    let affinity = &pinned(rendered.clone(), "k1")["spec"]["affinity"];
+    assert_eq!(
+        affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"],
+        json!({ "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["k1"] }] }] })
+    );
+    assert_eq!(affinity["podAntiAffinity"], rendered["spec"]["affinity"]["podAntiAffinity"]);
+    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+    assert_eq!(affinity["nodeAffinity"][preferred], rendered["spec"]["affinity"]["nodeAffinity"][preferred]);
+    let mut free = fixture::nodeset();
+    free.spec.oversubscribe_node = true;
+    assert!(pinned(pod(&free, &references(), 0).unwrap(), "k1")["spec"]["affinity"]["nodeAffinity"].is_object());
+}
+
+#[rstest]
+#[case::on_its_host(json!({ "hostNetwork": true }), json!("ClusterFirstWithHostNet"))]
+#[case::with_a_policy(json!({ "hostNetwork": true, "dnsPolicy": "Default" }), json!("Default"))]
+#[case::by_default(json!({ "hostNetwork": false }), Value::Null)]
+fn a_worker_on_the_network_of_its_host_still_finds_slurmctld(#[case] spec: Value, #[case] policy: Value) {
+    let mut nodeset = fixture::nodeset();
+    nodeset.spec.template.get_or_insert_default().spec = Some(raw(&spec));
+    assert_eq!(pod(&nodeset, &references(), 0).unwrap()["spec"]["dnsPolicy"], policy);
 }
 
 #[test]
 fn every_node_set_renders_the_same_shared_objects() {
     let (one, mut two) = (fixture::nodeset(), fixture::nodeset());
     two.metadata.name = Some("another".into());
-    assert_eq!(shared("n", "x", &[one.clone(), two.clone()]), shared("n", "x", &[two, one]));
+    assert_eq!(shared("n", "x", &[one.clone(), two.clone()], 0), shared("n", "x", &[two, one], 0));
 }
 
 #[rstest]

@@ -10,7 +10,8 @@ use jiff::Timestamp;
 pub enum Why {
     /// Nothing was ever read, for this reason.
     NeverRead(String),
-    /// The last good reading is too old; the reason says what has failed since.
+    /// The last good reading is too old; the reason says what has failed since. The age is not among the words: it changes from look to look, and
+    /// they stand in conditions.
     Stale { age: Duration, trouble: String },
     /// The list lacks nodes that were there before, and nothing else says that they are gone.
     Partial { missing: usize },
@@ -22,7 +23,7 @@ impl fmt::Display for Why {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverRead(trouble) => write!(out, "Slurm was never read: {trouble}"),
-            Self::Stale { age, trouble } => write!(out, "Slurm was last read {} s ago: {trouble}", age.as_secs()),
+            Self::Stale { trouble, .. } => write!(out, "Slurm was not read for too long: {trouble}"),
             Self::Partial { missing } => write!(out, "{missing} nodes are suddenly missing in Slurm's list, which may be incomplete"),
             Self::Unclear(what) => out.write_str(what),
         }

@@ -231,7 +231,11 @@ impl Keeper {
             tracing::warn!(%error, "Slurm cannot be read");
         }
         self.failures += 1;
-        self.snapshot.trouble = error.to_string();
+        self.snapshot.trouble = match error {
+            // What keeps us from asking is the failure before. For how long changes from moment to moment, and this is shown to people.
+            RestError::Paused { trouble, .. } => trouble,
+            _ => error.to_string(),
+        };
         let later = (started + wait).max(Instant::now() + BREATH);
         let Due { nodes, followed, jobs, reservations, .. } = &mut self.due;
         for due in [nodes, followed, jobs, reservations] {

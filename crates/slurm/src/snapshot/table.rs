@@ -10,6 +10,9 @@ use super::answer::{Answer, Deadline, Why};
 use crate::hostlist::{HostSet, Hostlist};
 use crate::rest::model::{Job, Node, NodeState, Number, Reservation};
 
+/// What stands for a trouble before the first reading.
+const UNTRIED: &str = "no reading was tried yet";
+
 /// The most nodes that one job's list may name: as many as Slurm can have.
 const MAX_HOSTS: usize = 1 << 16;
 
@@ -146,13 +149,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(super) fn empty(good_for: Duration) -> Self {
-        Self {
-            nodes: Read::default(),
-            jobs: Read::default(),
-            reservations: Read::default(),
-            trouble: "no reading was tried yet".to_owned(),
-            good_for,
-        }
+        Self { nodes: Read::default(), jobs: Read::default(), reservations: Read::default(), trouble: UNTRIED.to_owned(), good_for }
     }
 
     /// The nodes as last read, however long ago.
@@ -183,6 +180,17 @@ impl Snapshot {
     /// What failed since the last good reading; empty when all is well.
     pub fn trouble(&self) -> &str {
         &self.trouble
+    }
+
+    /// Whether nobody has tried to read yet: nothing is known, and nothing is wrong.
+    pub fn is_untried(&self) -> bool {
+        self.nodes.at.is_none() && self.trouble == UNTRIED
+    }
+
+    /// For how long nodes and queue stay fresh if no further reading comes; nothing where one of them is not.
+    pub fn fresh_for(&self, now: Instant) -> Option<Duration> {
+        let age = self.age(now)?.max(self.queue_age(now)?);
+        self.good_for.checked_sub(age)
     }
 
     /// Whether the nodes are fresh and whole.

@@ -28,6 +28,18 @@ fn nothing_read_answers_nothing() {
     assert!(matches!(empty.is_registered("a", now), Answer::Unknown(Why::NeverRead(_))));
     assert!(matches!(empty.job_deadline("a", now), Deadline::Unknown(Why::NeverRead(_))));
     assert_eq!(empty.age(now), None);
+    assert!(empty.is_untried());
+    assert_eq!(empty.fresh_for(now), None);
+}
+
+#[test]
+fn the_older_of_nodes_and_queue_says_for_how_long_both_are_fresh() {
+    let (mut snapshot, now) = snapshot(vec![], vec![]);
+    snapshot.jobs.at = now.checked_sub(Duration::from_secs(20));
+    assert!(!snapshot.is_untried());
+    assert_eq!(snapshot.fresh_for(now), Some(Duration::from_secs(10)));
+    assert_eq!(snapshot.fresh_for(now + Duration::from_secs(11)), None);
+    assert!(snapshot.fresh_nodes(now + Duration::from_secs(11)).is_ok() && snapshot.fresh_jobs(now + Duration::from_secs(11)).is_err());
 }
 
 #[test]

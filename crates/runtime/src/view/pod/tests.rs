@@ -12,7 +12,7 @@ fn pod(status: &Value) -> Value {
             "managedFields": [{"manager": "x", "operation": "Apply", "fieldsV1": {"f:spec": {}}}],
             "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": true}],
         },
-        "spec": {"containers": [{"name": "slurmd", "image": "i"}]},
+        "spec": {"containers": [{"name": "slurmd", "image": "i"}], "nodeName": "k1"},
         "status": status,
     })
 }
@@ -32,6 +32,7 @@ fn a_view_agrees_with_the_full_pod_and_leaves_the_weight() {
     assert_eq!(slim.metadata.resource_version, full.metadata.resource_version);
     assert_eq!(slim.metadata.labels, full.metadata.labels);
     assert_eq!(slim.metadata.owner_references, full.metadata.owner_references);
+    assert_eq!(slim.node_name(), full.spec.clone().unwrap().node_name.as_deref());
     assert_eq!(slim.status.pod_ip.as_deref(), Some("10.1.2.3"));
     assert_eq!(slim.status.pod_ip, full.status.clone().unwrap().pod_ip);
     assert_eq!(Some(slim.status.phase.clone()), full.status.clone().unwrap().phase);
@@ -43,7 +44,32 @@ fn a_view_agrees_with_the_full_pod_and_leaves_the_weight() {
 fn a_pod_without_status_is_starting() {
     let view: PodView = serde_json::from_value(json!({"metadata": {"name": "w-0"}})).unwrap();
     assert!(!view.is_ready() && !view.is_ended() && !view.is_going());
-    assert_eq!(view.trouble(), None);
+    assert_eq!((view.trouble(), view.node_name(), view.ready_since(), view.gone_by()), (None, None, None, None));
+}
+
+#[rstest]
+#[case::ready("Running", "True", Some("2026-01-02T03:04:05Z"))]
+#[case::not_ready("Running", "False", None)]
+#[case::ended("Failed", "True", None)]
+fn only_a_ready_pod_has_been_ready_since(#[case] phase: &str, #[case] ready: &str, #[case] since: Option<&str>) {
+    let condition = json!({"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-02T03:04:05Z"});
+    let pod = view(&json!({"phase": phase, "conditions": [condition]}));
+    assert_eq!(pod.ready_since(), since.map(|since| since.parse().unwrap()));
+}
+
+#[test]
+fn a_pod_that_is_being_deleted_says_when_its_time_is_up() {
+    let mut pod = pod(&json!({}));
+    pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:35Z".into();
+    let pod: PodView = serde_json::from_value(pod).unwrap();
+    assert!(pod.is_going());
+    assert_eq!(pod.gone_by(), Some("2026-01-02T03:04:35Z".parse().unwrap()));
+}
+
+#[test]
+fn an_empty_node_name_is_none() {
+    let pod: PodView = serde_json::from_value(json!({"metadata": {"name": "w-0"}, "spec": {"nodeName": ""}})).unwrap();
+    assert_eq!(pod.node_name(), None);
 }
 
 #[rstest]

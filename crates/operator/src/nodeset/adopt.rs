@@ -1,0 +1,82 @@
+//! Worker pods that nobody controls become the NodeSet's.
+//!
+//! The other way round nothing is let go: a pod that is controlled by the NodeSet is its worker whatever labels it has, because jobs may run there
+//! and no other pod can have its name.
+
+use kube::ResourceExt;
+use slipway_api::{
+    NodeSet,
+    label::{self, Component},
+    name, owner,
+};
+use slipway_plan::{Action, nodeset::Orphan};
+use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
+
+use crate::{act::pods, context::Context, error::Error, memory::is_recent, owner::stays};
+
+/// The pods that have the NodeSet's labels and the name of one of its workers, and that nobody controls.
+pub(super) fn observe_orphans(nodeset: &NodeSet, context: &Context) -> Vec<Orphan> {
+    let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
+    let pods = context.stores.pods_of(&namespace, Component::Worker, &name);
+    let free = pods.iter().filter(|pod| controller(pod).is_none() && adopter(pod, context).is_none());
+    let mut orphans: Vec<Orphan> = free
+        .filter_map(|pod| {
+            Some(Orphan {
+                name: pod.name_any(),
+                uid: pod.uid()?,
+                ordinal: name::worker_ordinal(&name, &pod.name_any())?,
+                cluster: pod.labels().get(label::CLUSTER).cloned(),
+                is_going: pod.is_going(),
+            })
+        })
+        .collect();
+    orphans.sort_by(|one, other| one.name.cmp(&other.name));
+    orphans
+}
+
+/// Whether a pod is controlled by the NodeSet with this UID, or was just adopted for it.
+pub(super) fn is_ours(pod: &PodView, uid: &str, context: &Context) -> bool {
+    match controller(pod) {
+        Some(controller) => controller == uid,
+        None => adopter(pod, context).is_some_and(|adopter| adopter == uid),
+    }
+}
+
+fn controller(pod: &PodView) -> Option<&str> {
+    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
+}
+
+/// The NodeSet that we adopted a pod for, where the cache may not show it yet.
+fn adopter(pod: &PodView, context: &Context) -> Option<String> {
+    let (adopter, at) = context.memory.adopted.get(&pod.uid()?)?;
+    is_recent(at, context.clock.now()).then_some(adopter)
+}
+
+/// Takes out of `actions` what would name the NodeSet as an owner, where it is being deleted and the cache does not know yet.
+///
+/// Whoever deletes a NodeSet and spares what it made has its name taken off that. Putting it back would let Kubernetes delete all of it.
+pub(super) async fn without_owning_if_going(nodeset: &NodeSet, actions: &mut Vec<Action>, context: &Context) -> Result<(), Error> {
+    let owns = |action: &Action| matches!(action, Action::AdoptWorker { .. } | Action::KeepClaim { with_nodeset: true, .. });
+    if !actions.iter().any(owns) {
+        return Ok(());
+    }
+    let (namespace, name, uid) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any(), nodeset.uid().unwrap_or_default());
+    if !stays("NodeSet", Id { namespace: &namespace, name: &name, uid: &uid }, context).await? {
+        tracing::info!(nodeset = %format!("{namespace}/{name}"), "adopts nothing: it is being deleted");
+        actions.retain(|action| !owns(action));
+    }
+    Ok(())
+}
+
+/// Makes the NodeSet the controller of a pod.
+pub(crate) async fn adopt(nodeset: &NodeSet, pod: Id<'_>, context: &Context) -> Result<(), Error> {
+    let full_name = format!("{}/{}", pod.namespace, pod.name);
+    let reference = owner::controller_of(nodeset);
+    let answer = context.writer.own(&pods(), pod, Some(&reference), &[]).await.map_err(Error::write(format!("adopt pod `{full_name}`")))?;
+    if answer.is_some() {
+        context.metrics.writes.get_or_create(&Write { verb: "adopt", kind: "Pod" }).inc();
+        context.memory.adopted.insert(pod.uid.to_owned(), (reference.uid, context.clock.now()));
+        tracing::info!(pod = %full_name, "adopted");
+    }
+    Ok(())
+}

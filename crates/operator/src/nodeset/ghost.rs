@@ -1,0 +1,167 @@
+//! Records in Slurm that belong to a NodeSet and have no pod.
+
+use std::collections::{BTreeSet, HashSet};
+
+use futures::future::join_all;
+use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
+use slipway_api::{NodeSet, ScalingMode, name, slurm_node::PodInfo};
+use slipway_plan::{
+    Action,
+    nodeset::{Ghost, Worker},
+};
+use slipway_runtime::view::PodView;
+use slipway_slurm::rest::model::{Node, NodeState};
+
+use super::slurm::Cluster;
+use crate::context::Context;
+
+/// Pods that are asked for by name in one pass: more takes longer than a pass may, and the rest has its turn in the next.
+const MOST_BY_NAME: usize = 100;
+/// So many of them at a time.
+const SIDE_BY_SIDE: usize = 10;
+
+/// The NodeSet's records in Slurm behind which the caches know no pod. None where Slurm was not read a moment ago.
+pub(super) fn observe_ghosts(nodeset: &NodeSet, workers: &[Worker], cluster: &Cluster<'_>, context: &Context) -> Vec<Ghost> {
+    if nodeset.spec.scaling_mode != ScalingMode::StatefulSet {
+        return Vec::new(); // names of pods follow from nothing there
+    }
+    let family = Family::of(nodeset, context);
+    let nodes: HashSet<&str> = workers.iter().map(|worker| worker.node.as_str()).collect();
+    let pods: HashSet<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
+    let without_worker = cluster.records().filter(|record| !nodes.contains(record.name.as_str()));
+    let ghosts = without_worker.filter_map(|record| family.member(record)).filter(|(_, pod, _)| !pods.contains(pod.as_str()));
+    // One that is not controlled by the NodeSet, or not any more, is a pod all the same.
+    let ghosts = ghosts.filter(|(_, pod, _)| context.stores.pods.get(&ObjectRef::new(pod).within(&family.namespace)).is_none());
+    ghosts.map(|(record, pod, info)| Ghost { node: record.name.clone(), pod, in_slurm: cluster.node(&record.name), info }).collect()
+}
+
+/// Asks the API server about the pod of every node that is to be set down, and leaves in `actions` only those where nothing can run any more: a cache may
+/// be behind. Answers whether something was left out.
+pub(super) async fn confirm_gone(
+    actions: &mut Vec<Action>,
+    ghosts: &[Ghost],
+    workers: &[Worker],
+    namespace: &str,
+    context: &Context,
+) -> bool {
+    let down: BTreeSet<&str> = actions.iter().filter_map(set_down).flatten().map(String::as_str).collect();
+    if down.is_empty() {
+        return false;
+    }
+    let ghosts = ghosts.iter().map(|Ghost { node, pod, .. }| Suspect { node, pod, ended: None });
+    let ended = workers.iter().map(|Worker { node, name, uid, .. }| Suspect { node, pod: name, ended: Some(uid) });
+    let suspects: Vec<Suspect<'_>> = ghosts.chain(ended).filter(|suspect| down.contains(suspect.node)).take(MOST_BY_NAME).collect();
+    let api: Api<PodView> = Api::namespaced(context.client.clone(), namespace);
+    let mut gone = BTreeSet::new();
+    for some in suspects.chunks(SIDE_BY_SIDE) {
+        let answers = join_all(some.iter().map(|suspect| suspect.is_gone(&api))).await;
+        gone.extend(some.iter().zip(answers).filter(|(_, is_gone)| *is_gone).map(|(suspect, _)| suspect.node.to_owned()));
+    }
+    let is_unconfirmed = gone.len() < down.len();
+    for action in actions.iter_mut() {
+        if let Action::SetDown { nodes, .. } = action {
+            nodes.retain(|node| gone.contains(node));
+        }
+    }
+    actions.retain(|action| set_down(action).is_none_or(|nodes| !nodes.is_empty()));
+    is_unconfirmed
+}
+
+/// A node that is to be set down.
+struct Suspect<'a> {
+    node: &'a str,
+    pod: &'a str,
+    /// UID of the pod, where it has ended and may still be there.
+    ended: Option<&'a str>,
+}
+
+impl Suspect<'_> {
+    /// Whether the API server says that nothing runs there any more. What cannot be asked does not count as gone.
+    async fn is_gone(&self, api: &Api<PodView>) -> bool {
+        match api.get_opt(self.pod).await {
+            Ok(None) => true,
+            Ok(Some(found)) => self.ended.is_some() && found.uid().as_deref() == self.ended && found.is_ended(),
+            Err(error) => {
+                tracing::warn!(pod = self.pod, node = self.node, %error, "whether the pod is gone is not known");
+                false
+            }
+        }
+    }
+}
+
+fn set_down(action: &Action) -> Option<&Vec<String>> {
+    match action {
+        Action::SetDown { nodes, .. } => Some(nodes),
+        _ => None,
+    }
+}
+
+/// By what a NodeSet's records are known.
+struct Family {
+    namespace: String,
+    nodeset: String,
+    uid: String,
+    /// The template's hostname, which is what the names of its nodes begin with.
+    prefix: Option<String>,
+    padding: usize,
+    /// The feature that its nodes register with.
+    feature: String,
+    /// Whether workers of other Kubernetes clusters may be in the same Slurm cluster, under the same names.
+    is_shared: bool,
+}
+
+impl Family {
+    fn of(nodeset: &NodeSet, context: &Context) -> Self {
+        let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
+        let prefix = nodeset.spec.template.as_ref().and_then(|template| template.hostname()).map(str::to_owned);
+        let controller = context.stores.controller(&namespace, &nodeset.spec.controller_ref.name);
+        Self {
+            uid: nodeset.uid().unwrap_or_default(),
+            padding: usize::try_from(nodeset.spec.ordinal_padding).unwrap_or(0),
+            feature: name::slurm_nodeset(&name, prefix.as_deref()),
+            is_shared: controller.is_none_or(|controller| controller.spec.external),
+            prefix,
+            nodeset: name,
+            namespace,
+        }
+    }
+
+    /// A record of the NodeSet, with the pod that is or was behind it. By the link that stands in its comment; without one, by its name and its feature,
+    /// as one that was just registered has none yet.
+    fn member<'r>(&self, record: &'r Node) -> Option<(&'r Node, String, Option<PodInfo>)> {
+        let names_us = record.comment.contains(&self.nodeset) || record.comment.contains(&self.uid);
+        match names_us.then(|| PodInfo::parse(&record.comment)).flatten() {
+            Some(info) => self.claims(record, &info).then(|| (record, info.pod_name.clone(), Some(info))),
+            None if record.comment.starts_with('{') => None, // somebody else's link
+            None => {
+                // Whatever answers is somebody's; where strangers could be, that is not taken for ours.
+                let may_be_strange = self.is_shared && !record.state.has(&NodeState::NotResponding);
+                let pod = self.pod_of(record).filter(|_| !may_be_strange)?;
+                Some((record, pod, None))
+            }
+        }
+    }
+
+    /// Whether the link is to a pod of this NodeSet, or of one before it with the same name.
+    fn claims(&self, record: &Node, info: &PodInfo) -> bool {
+        let PodInfo { namespace, pod_name, node_set_name, node_set_uid, .. } = info;
+        let is_its = match (node_set_name.as_str(), node_set_uid.as_str()) {
+            ("", "") => self.pod_of(record).as_ref() == Some(pod_name),
+            (name, "") => name == self.nodeset,
+            (name, uid) => uid == self.uid || (name == self.nodeset && !self.is_shared),
+        };
+        *namespace == self.namespace && !pod_name.is_empty() && is_its
+    }
+
+    /// The pod whose node this is, by its hostname and its feature, if they are such as the NodeSet gives.
+    fn pod_of(&self, record: &Node) -> Option<String> {
+        let own = format!("{}-", self.nodeset);
+        let ordinal = record.name.strip_prefix(self.prefix.as_deref().unwrap_or(&own))?.parse().ok()?;
+        let is_hostname = name::padded_worker_hostname(&self.nodeset, self.prefix.as_deref(), ordinal, self.padding) == record.name;
+        let is_its = is_hostname && record.features.contains(&self.feature);
+        is_its.then(|| name::padded_worker_pod(&self.nodeset, ordinal, self.padding))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! How many workers of a cluster are protected from evictions.
+//!
+//! A disruption budget that counts fewer busy pods than there are lets one be evicted, and its jobs end. So the number in the budget goes up before
+//! a pod gets the label and down only when the label is seen to be gone; and as all NodeSets of a Controller share the budget, they take turns.
+
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use slipway_api::label;
+use slipway_plan::nodeset::{Worker, plan_protection};
+use slipway_runtime::view::PodView;
+use tokio::sync::OwnedMutexGuard;
+
+use super::shown::is_protected;
+use crate::{
+    context::Context,
+    memory::{Memory, is_recent},
+};
+
+/// The turn of one NodeSet to count and to write the number down. Others wait until this is dropped.
+pub(super) struct Turn {
+    pub(super) protected: usize,
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl Turn {
+    /// Waits for the turn and counts: the pods that have the label or may have it, and those of `workers` that get it in this pass.
+    pub(super) async fn begin(namespace: &str, controller: &str, workers: &[Worker], protects: bool, context: &Context) -> Self {
+        let lock = context.memory.budgets.get_or_default(&format!("{namespace}/{controller}"));
+        let turn = Arc::clone(&lock).lock_owned().await;
+        let now = context.clock.now();
+        for worker in plan_protection(workers, protects) {
+            context.memory.protected.insert(worker.uid.clone(), now);
+        }
+        let is_counted = |pod: &PodView| {
+            let is_its =
+                pod.metadata.namespace.as_deref() == Some(namespace) && pod.labels().get(label::CLUSTER).is_some_and(|of| of == controller);
+            is_its && may_be_protected(pod, context)
+        };
+        Self { protected: context.stores.pods.state_filter(is_counted).len(), _turn: turn }
+    }
+}
+
+/// Whether a pod has the label, in the cache or by what was just written to it, or is about to get it.
+fn may_be_protected(pod: &PodView, context: &Context) -> bool {
+    let Memory { marked, protected, .. } = &context.memory;
+    let (uid, now) = (pod.uid().unwrap_or_default(), context.clock.now());
+    let is_written = || {
+        let marks = marked.unseen(&uid, pod.resource_version().as_deref(), now);
+        marks.is_some_and(|marks| marks.labels.get(label::POD_PROTECT).is_some_and(Option::is_some))
+    };
+    is_protected(pod.labels()) || protected.get(&uid).is_some_and(|since| is_recent(since, now)) || is_written()
+}

@@ -1,0 +1,52 @@
+//! Whether Slurm can be asked about a NodeSet's workers.
+
+use kube::ResourceExt;
+use slipway_api::{
+    NodeSet,
+    condition::{Reason, SLURM_REACHABLE, Saying, Standing},
+};
+use slipway_plan::{Report, nodeset::Reach};
+use tokio::time::Instant;
+
+use crate::{context::Context, slurm::no_link};
+
+/// What the link to the cluster says.
+pub(super) fn observe_reach(namespace: &str, controller: &str, context: &Context) -> Reach {
+    let restapi = context.stores.restapis_of(namespace, controller).into_iter().map(|restapi| restapi.name_any()).min();
+    let unknown = |cause: String, advice: String| Reach::Unknown { cause, advice };
+    let Some(restapi) = restapi else {
+        let (cause, advice) = no_link(namespace, controller);
+        return unknown(cause, advice);
+    };
+    if context.stores.controller(namespace, controller).is_none() {
+        return unknown(format!("Controller `{namespace}/{controller}` does not exist"), "create it".to_owned());
+    }
+    // There is a RestApi, so a link is about to begin.
+    let Some(snapshot) = context.clusters.snapshot(namespace, controller).filter(|snapshot| !snapshot.is_untried()) else {
+        return Reach::Unasked;
+    };
+    let now = Instant::now();
+    let failed = || {
+        let advice = format!("look at RestApi `{namespace}/{restapi}` and its pods");
+        unknown(snapshot.trouble().to_owned(), advice)
+    };
+    match (snapshot.fresh_nodes(now), snapshot.fresh_for(now)) {
+        (Ok(nodes), Some(_)) if nodes.missing > 0 => Reach::Partial { missing: nodes.missing },
+        (Ok(_), Some(_)) if snapshot.trouble().is_empty() => Reach::Answers,
+        (Ok(_), Some(left)) => Reach::Fading(left),
+        _ => failed(),
+    }
+}
+
+/// Repeats what the NodeSet says of it already, as long as nobody was asked: an operator that just started has nothing to add.
+pub(super) fn keep_saying(nodeset: &NodeSet, report: &mut Report) {
+    if report.sayings.iter().any(|saying| saying.type_ == SLURM_REACHABLE) {
+        return;
+    }
+    let mut conditions = nodeset.status.iter().flat_map(|status| &status.conditions);
+    report.sayings.extend(conditions.find(|condition| condition.type_ == SLURM_REACHABLE).map(|said| {
+        let is_true = said.status == Standing::True.as_str();
+        let reason = if is_true { Reason::SlurmAnswers } else { Reason::SlurmUnknown };
+        Saying { type_: SLURM_REACHABLE, standing: is_true.into(), reason, message: said.message.clone() }
+    }));
+}

@@ -1,0 +1,124 @@
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use rstest::rstest;
+use secrecy::SecretSlice;
+use slipway_runtime::clock::{Clock as _, SystemClock};
+use slipway_sim::{Release, Served, Sim, node::NodeRecord};
+use slipway_slurm::rest::{Limits, clock::Clock, token::Signer, transport::Http};
+
+use super::*;
+
+const KEY: &[u8] = b"a key for tests, of 32 bytes, no";
+
+/// A stand-in for slurmrestd with nodes `worker-0` and `worker-1`, and a client for it.
+struct Ground {
+    sim: Sim,
+    client: Client,
+    _served: Served,
+}
+
+impl Ground {
+    async fn new(change: impl Fn(&mut NodeRecord)) -> Self {
+        let clock = Clock::new(|| SystemClock.now());
+        let sim = Sim::new(Release::R2605, 2, KEY, clock.clone());
+        sim.world(|world| world.nodes.get_mut("worker-0").map(change)).unwrap();
+        let served = Served::start(sim.clone(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+        let signer = Signer::new("slurm", clock, || Ok(SecretSlice::from(KEY.to_vec())));
+        let http = Http::new(&format!("http://{}", served.address), None).unwrap();
+        let client = Client::new(Arc::new(http), Arc::new(signer), Arc::new(()), Limits::default());
+        Self { sim, client, _served: served }
+    }
+
+    fn record(&self, node: &str) -> NodeRecord {
+        self.sim.world(|world| world.nodes.get(node).cloned()).unwrap()
+    }
+
+    async fn start(&self) -> Option<Timestamp> {
+        let name = NodeName::parse("worker-0").unwrap();
+        self.client.node(&name).await.unwrap().slurmd_start_time.moment()
+    }
+}
+
+fn nodes() -> Vec<String> {
+    vec!["worker-0".to_owned(), "worker-1".to_owned()]
+}
+
+fn drained(reason: &str) -> impl Fn(&mut NodeRecord) {
+    move |node| {
+        node.is_draining = true;
+        reason.clone_into(&mut node.reason);
+    }
+}
+
+fn down(reason: &str) -> impl Fn(&mut NodeRecord) {
+    move |node| {
+        node.is_down = true;
+        reason.clone_into(&mut node.reason);
+    }
+}
+
+#[rstest]
+#[case::idle("", false, Some("slurm-operator: Pod is gone"))]
+#[case::drained_by_us("slurm-operator: scale-in", false, Some("slurm-operator: Pod is gone"))]
+#[case::drained_by_others("bad disk", false, None)]
+#[case::a_new_slurmd_came("", true, None)]
+#[tokio::test]
+async fn only_a_node_that_is_as_it_was_is_set_down(#[case] drain: &str, #[case] restarts: bool, #[case] reason: Option<&str>) {
+    let ground = Ground::new(|node| {
+        if !drain.is_empty() {
+            drained(drain)(node)
+        }
+    })
+    .await;
+    let start = ground.start().await;
+    if restarts {
+        ground.sim.world(|world| world.nodes.get_mut("worker-0").map(|node| node.started_at += 1)).unwrap();
+    }
+    let wish = Wish::SetDown(BTreeMap::from([("worker-0".to_owned(), start), ("ghost".to_owned(), None)]), "Pod is gone".to_owned());
+    wish.carry_out(&ground.client).await.unwrap();
+    let record = ground.record("worker-0");
+    assert_eq!((record.is_down, record.reason.as_str()), (reason.is_some(), reason.unwrap_or(drain)));
+    assert!(!ground.record("worker-1").is_down, "nobody spoke of it");
+}
+
+#[rstest]
+#[case::both(true)]
+#[case::it_came_back_by_itself_and_is_drained_still(false)]
+#[tokio::test]
+async fn a_resume_lifts_our_drain_and_our_down_and_nothing_of_others(#[case] is_down: bool) {
+    let ground = Ground::new(|node| {
+        drained("slurm-operator: Pod is gone")(node);
+        node.is_down = is_down;
+    })
+    .await;
+    ground.sim.world(|world| world.nodes.get_mut("worker-1").map(|node| down("bad disk")(node))).unwrap();
+    Wish::Resume(nodes()).carry_out(&ground.client).await.unwrap();
+    let record = ground.record("worker-0");
+    assert!(!record.is_down && !record.is_draining);
+    assert!(ground.record("worker-1").is_down);
+}
+
+#[rstest]
+#[case::open(|_: &mut NodeRecord| {}, "slurm-operator: fan")]
+#[case::by_us_for_another_cause(drained("slurm-operator: scale-in"), "slurm-operator: fan")]
+#[case::down_by_a_farewell(down("slurm-operator: Pod is terminating"), "slurm-operator: fan")]
+#[case::by_others(drained("bad disk"), "bad disk")]
+#[case::down_by_others(down("bad disk"), "bad disk")]
+#[tokio::test]
+async fn a_drain_writes_over_our_words_alone(#[case] before: impl Fn(&mut NodeRecord), #[case] reason: &str) {
+    let ground = Ground::new(before).await;
+    Wish::Drain(nodes(), "fan".to_owned()).carry_out(&ground.client).await.unwrap();
+    assert_eq!(ground.record("worker-0").reason, reason);
+    assert_eq!(ground.record("worker-1").reason, "slurm-operator: fan");
+}
+
+#[tokio::test]
+async fn a_node_that_is_gone_does_not_keep_others_from_their_comments() {
+    let ground = Ground::new(|_| {}).await;
+    let comments = BTreeMap::from([("aaa".to_owned(), "x".to_owned()), ("worker-1".to_owned(), "y".to_owned())]);
+    assert!(Wish::Describe(comments).carry_out(&ground.client).await.is_err(), "it is told");
+    assert_eq!(ground.record("worker-1").comment, "y");
+}

@@ -1,0 +1,194 @@
+//! Two hundred workers on a real API server, with a stand-in for Slurm and kubelets for pods that do not run: what they cost from their first
+//! day to their last, and that no job pays for it.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod stage;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use slipway_api::annotation;
+
+use crate::stage::Stage;
+use crate::stage::cluster::{Cluster, operator, until};
+
+const NODESET: &str = "worker";
+const WORKERS: u32 = 200;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Calls per second to a Slurm in which nothing happens: nodes each 2.5 s, the queue each 20, the configuration each 30, reservations each 60.
+const QUIET_CALLS: f64 = 1.0 / 2.5 + 1.0 / 20.0 + 1.0 / 30.0 + 1.0 / 60.0;
+
+fn name(ordinal: u32) -> String {
+    format!("{NODESET}-{ordinal}")
+}
+
+fn count(number: u64) -> f64 {
+    f64::from(u32::try_from(number).unwrap())
+}
+
+/// Waits until Slurm has been read twice from now on: what the first reading shows has been looked at before the second.
+async fn is_read_twice(cluster: &Cluster<'_>) {
+    let before = cluster.sim.requests("GET nodes");
+    until(PATIENCE, "two readings", async || match cluster.sim.requests("GET nodes") - before {
+        0..3 => Err("not yet".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+}
+
+/// At most 2.2 writes to the API server and 1.2 calls to Slurm for each worker.
+async fn come(cluster: &Cluster<'_>) {
+    let (writes, calls) = (cluster.writes().len(), cluster.sim.requests(""));
+    cluster.create_nodeset(NODESET, WORKERS).await;
+    let took = cluster.settles(NODESET, WORKERS as usize, PATIENCE).await;
+    is_read_twice(cluster).await;
+    let by_kind = cluster.writes().split_off(writes).into_iter().fold(std::collections::BTreeMap::new(), |mut by_kind, write| {
+        *by_kind.entry(format!("{} {}/{}", write.verb, write.resource, write.subresource)).or_insert(0) += 1;
+        by_kind
+    });
+    let per_worker = |number: u64| count(number) / f64::from(WORKERS);
+    let writes = per_worker(by_kind.values().sum());
+    let calls = per_worker(cluster.sim.requests("") - calls);
+    println!("{WORKERS} workers came in {took:.1?}: {writes:.2} writes and {calls:.2} Slurm calls for each; {by_kind:?}");
+    assert!(writes <= 2.2, "{writes} writes for each worker: {by_kind:?}");
+    assert!(calls <= 1.2, "{calls} calls to Slurm for each worker");
+}
+
+/// Three times a new process, which remembers nothing, looks at everything and writes nothing.
+async fn rest(stage: &Stage, cluster: &Cluster<'_>) {
+    let (writes, slurm_writes) = (cluster.writes().len(), cluster.slurm_writes());
+    for _ in 0..3 {
+        let operator = operator(stage);
+        is_read_twice(cluster).await;
+        drop(operator);
+    }
+    let written = cluster.writes().split_off(writes);
+    assert!(written.is_empty(), "{} writes at rest, such as {:?}", written.len(), &written[..written.len().min(5)]);
+    assert_eq!(cluster.slurm_writes(), slurm_writes, "Slurm was told something at rest");
+}
+
+/// All nodes do not respond for twenty seconds, as when a switch starts anew.
+async fn blip(cluster: &Cluster<'_>) {
+    const LASTS: u64 = 20;
+    let writes = cluster.writes().len();
+    let over_at = cluster.sim.world(|world| {
+        let over_at = world.now + LASTS;
+        for node in world.nodes.values_mut() {
+            node.silent_until = over_at;
+        }
+        world.changed.nodes = world.now;
+        over_at
+    });
+    until(PATIENCE, "the end of the blip", async || match cluster.sim.world(|world| world.now) {
+        now if now > over_at => Ok(()),
+        now => Err(format!("{} s to go", over_at - now)),
+    })
+    .await;
+    is_read_twice(cluster).await;
+    let written = cluster.writes().split_off(writes);
+    println!("all of {WORKERS} nodes silent for {LASTS} s: {} writes", written.len());
+    assert!(written.len() <= 50, "{} writes, such as {:?}", written.len(), &written[..5]);
+}
+
+/// From 200 to 5 while 10 are busy: idle ones go at once, in few calls, and the busy ones when their jobs are done. A user's deletion cost counts
+/// more than all that.
+async fn leave(cluster: &Cluster<'_>) {
+    let dear: Vec<String> = (0..3).map(name).collect();
+    for pod in &dear {
+        let cost = json!({ "metadata": { "annotations": { annotation::POD_DELETION_COST: "100" } } });
+        assert_eq!(cluster.edit_pod(pod, &cost).await.code, 200);
+    }
+    // The highest ordinals, which go first where all else is equal. The higher, the later the job's time is up.
+    let busy: Vec<String> = (190..200).map(name).collect();
+    let jobs: Vec<u64> = (1..).zip(&busy).map(|(hours, node)| cluster.start_job(NODESET, &[node], hours * 3600)).collect();
+    is_read_twice(cluster).await;
+
+    let (calls, began) = (cluster.sim.requests(""), Instant::now());
+    cluster.scale(NODESET, 5).await;
+    let left: BTreeSet<String> = dear.iter().chain(&busy).cloned().collect();
+    until(PATIENCE, "the idle ones to go", async || match cluster.pods(NODESET).await.len() {
+        0..14 => Ok(()),
+        other => Err(format!("{other} pods")),
+    })
+    .await;
+    let (took, calls) = (began.elapsed(), cluster.sim.requests("") - calls);
+    let extra = count(calls) - took.as_secs_f64() * QUIET_CALLS;
+    println!("the idle ones of {WORKERS} went in {took:.1?} with {calls} Slurm calls, {extra:.1} more than at rest");
+    assert!(extra <= 10.0, "{calls} calls in {took:?}, {extra} more than at rest");
+    assert_eq!(cluster.names(NODESET).await, left);
+    assert!(cluster.are_running(&jobs), "a job was lost");
+
+    // All but the two last have to go when they are done.
+    let (gone, staying) = busy.split_at(8);
+    for (node, id) in gone.iter().zip(&jobs) {
+        let is_draining = cluster.sim.world(|world| world.nodes[node].is_draining);
+        assert!(is_draining, "{node} takes jobs and should leave");
+        cluster.end_job(*id);
+    }
+    until(PATIENCE, "those that are done to go", async || match cluster.pods(NODESET).await.len() {
+        5 => Ok(()),
+        other => Err(format!("{other} pods")),
+    })
+    .await;
+    assert_eq!(cluster.names(NODESET).await, dear.iter().chain(staying).cloned().collect());
+    assert!(cluster.are_running(&jobs[8..]), "a job was lost");
+    for node in staying {
+        assert!(!cluster.sim.world(|world| world.nodes[node].is_draining), "{node} stays and takes no jobs");
+    }
+    jobs[8..].iter().for_each(|id| cluster.end_job(*id));
+}
+
+/// The operator is killed in the middle of a scale-in; the next one goes on where it was.
+async fn is_killed(stage: &Stage, cluster: &Cluster<'_>) {
+    let first = operator(stage);
+    cluster.scale(NODESET, 60).await;
+    cluster.settles(NODESET, 60, PATIENCE).await;
+    let busy: Vec<String> = cluster.names(NODESET).await.into_iter().take(6).collect();
+    let jobs: Vec<u64> = busy.iter().map(|node| cluster.start_job(NODESET, &[node], 3600)).collect();
+    is_read_twice(cluster).await;
+
+    let deleted = cluster.deletions().len();
+    cluster.scale(NODESET, 4).await;
+    until(PATIENCE, "the first deletions", async || match cluster.deletions().len() - deleted {
+        0 => Err("none".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+    drop(first);
+    println!("killed after {} of 54 deletions", cluster.deletions().len() - deleted);
+    let _second = operator(stage);
+    until(PATIENCE, "the idle ones to go", async || match cluster.pods(NODESET).await.len() {
+        6 => Ok(()),
+        other => Err(format!("{other} pods")),
+    })
+    .await;
+    is_read_twice(cluster).await;
+    assert_eq!(cluster.names(NODESET).await, busy.iter().cloned().collect());
+    assert!(cluster.are_running(&jobs), "a job was lost");
+    jobs.iter().for_each(|id| cluster.end_job(*id));
+    until(PATIENCE, "the rest to go", async || match cluster.pods(NODESET).await.len() {
+        4 => Ok(()),
+        other => Err(format!("{other} pods")),
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_workers_come_rest_and_leave_at_a_small_price_and_no_job_is_lost() {
+    let stage = Stage::new("workers").await;
+    let cluster = Cluster::start(&stage, "slurm").await;
+    let first = operator(&stage);
+    come(&cluster).await;
+    drop(first);
+    rest(&stage, &cluster).await;
+    let second = operator(&stage);
+    is_read_twice(&cluster).await;
+    blip(&cluster).await;
+    leave(&cluster).await;
+    drop(second);
+    is_killed(&stage, &cluster).await;
+    drop(cluster);
+    stage.end();
+}

@@ -1,0 +1,84 @@
+//! Worker pods that nobody controls: left behind by a NodeSet that was deleted without its pods, or by another operator. Jobs run there, so they are
+//! taken over as they are.
+
+use slipway_api::condition::Reason;
+
+use super::Observed;
+use crate::{Action, Plan};
+
+/// A pod with the labels of the NodeSet and the name of one of its workers, which nobody controls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    pub name: String,
+    pub uid: String,
+    pub ordinal: u32,
+    /// The Controller that its slurmd belongs to, as its label says.
+    pub cluster: Option<String>,
+    /// Whether it is being deleted.
+    pub is_going: bool,
+}
+
+/// Takes orphans over. Each holds its ordinal until it is a worker or gone.
+///
+/// One that belongs to another cluster is not ours, whatever its name: our Slurm does not know its jobs, and would let it be deleted.
+pub(super) fn plan_adoptions(observed: &Observed<'_>, plan: &mut Plan) {
+    let (ours, strange): (Vec<_>, Vec<_>) = observed
+        .orphans
+        .iter()
+        .filter(|orphan| !orphan.is_going)
+        .partition(|orphan| orphan.cluster.as_deref().is_none_or(|cluster| cluster == observed.controller));
+    plan.actions.extend(ours.into_iter().map(|orphan| Action::AdoptWorker { name: orphan.name.clone(), uid: orphan.uid.clone() }));
+    if let Some(first) = strange.first() {
+        let more = if strange.len() > 1 { format!("; and {} more like it", strange.len() - 1) } else { String::new() };
+        let cluster = first.cluster.as_deref().unwrap_or_default();
+        let why = format!(
+            "pod `{}` has the name of a worker, and belongs to the cluster of Controller `{cluster}`: delete it when its jobs are done{more}",
+            first.name
+        );
+        plan.report.wait(Reason::PodsNotReady, why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::nodeset::{
+        Stage, nodeset,
+        tests::{idle, observed, words, worker},
+    };
+
+    fn orphan(name: &str, ordinal: u32, cluster: &str) -> Orphan {
+        Orphan { name: name.into(), uid: format!("uid-of-{name}"), ordinal, cluster: Some(cluster.into()), is_going: false }
+    }
+
+    #[rstest]
+    #[case::taken_over(&[orphan("w-0", 0, "x"), orphan("w-1", 1, "x")], 2, &["adopt pod `w-0`", "adopt pod `w-1`"])]
+    #[case::one_more_is_wanted(&[orphan("w-1", 1, "x")], 2, &["adopt pod `w-1`", "create pod `w-0`"])]
+    #[case::too_many(&[orphan("w-5", 5, "x")], 0, &["adopt pod `w-5`"])]
+    #[case::with_another_padding(&[orphan("w-000", 0, "x")], 1, &["adopt pod `w-000`"])]
+    #[case::going(&[Orphan { is_going: true, ..orphan("w-0", 0, "x") }], 1, &[])]
+    #[case::of_another_cluster(&[orphan("w-0", 0, "y")], 2, &["create pod `w-1`"])]
+    #[case::without_a_word_about_its_cluster(&[Orphan { cluster: None, ..orphan("w-0", 0, "") }], 1, &["adopt pod `w-0`"])]
+    fn orphans_become_workers_as_they_are(#[case] orphans: &[Orphan], #[case] replicas: usize, #[case] actions: &[&str]) {
+        assert_eq!(words(&nodeset(Observed { orphans, ..observed(&[], replicas) })), actions);
+    }
+
+    #[test]
+    fn a_pod_of_another_cluster_is_told_about() {
+        let orphans = [orphan("w-0", 0, "y")];
+        let report = nodeset(Observed { orphans: &orphans, ..observed(&[worker(1, Stage::Ready, idle())], 2) }).report;
+        assert_eq!(
+            report.message(),
+            "pod `w-0` has the name of a worker, and belongs to the cluster of Controller `y`: delete it when its jobs are done"
+        );
+    }
+
+    #[test]
+    fn new_workers_have_padded_names_and_old_ones_keep_theirs() {
+        let workers = [worker(0, Stage::Ready, idle())];
+        let plan = nodeset(Observed { padding: 3, ..observed(&workers, 2) });
+        assert_eq!(words(&plan), ["create pod `w-001`"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! The conditions of a pod that tell its node's state in Slurm.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use slipway_api::slurm_node::{CONDITION_PREFIX, DRAINED_CONDITION};
+
+use super::pod_of;
+use crate::{
+    Action, Plan,
+    gate::Answer,
+    nodeset::{InSlurm, Observed, Worker},
+};
+
+/// The flag of a node that does not answer slurmctld. It often comes back by itself.
+const NOT_RESPONDING: &str = "NotResponding";
+const DOWN: &str = "Down";
+
+/// So many nodes may begin or cease to respond within [`LASTS`] before that is taken for trouble of the network or of slurmctld, which would
+/// otherwise cost two writes for each.
+const MOST_AT_ONCE: usize = 20;
+/// Whether a node responds is shown in such trouble when it has stayed so for this long. Slurm itself gives a node up after 300 s.
+const LASTS: Duration = Duration::from_secs(30);
+
+/// Makes our conditions those of the node's state, where that is known.
+pub(super) fn plan_conditions(observed: &Observed<'_>, workers: &[&Worker], plan: &mut Plan) {
+    let changing = workers.iter().filter(|worker| left(&worker.in_slurm, observed.now).is_some()).count();
+    for worker in workers {
+        let Some(mut wanted) = conditions(worker) else { continue };
+        if changing > MOST_AT_ONCE
+            && let Some(left) = left(&worker.in_slurm, observed.now)
+            && keep_response(worker, &mut wanted)
+        {
+            plan.wake_within(left);
+        }
+        if wanted != worker.shown.conditions {
+            plan.actions.push(Action::ShowConditions { pod: pod_of(worker, observed.namespace), conditions: wanted });
+        }
+    }
+}
+
+/// The conditions by type with their messages; `None` where Slurm's state is unknown, and what the pod shows stays.
+fn conditions(worker: &Worker) -> Option<BTreeMap<String, String>> {
+    let InSlurm { is_registered, is_drained, states, reason, .. } = &worker.in_slurm;
+    if matches!(is_registered, Answer::Unknown(_)) {
+        return None;
+    }
+    let is_drained = match is_drained {
+        Answer::Yes => true,
+        Answer::No => false,
+        Answer::Unknown(_) => worker.in_slurm.has("Drain") && worker.shown.conditions.contains_key(DRAINED_CONDITION),
+    };
+    let raw = states.iter().map(|state| type_of(state));
+    let drained = is_drained.then(|| DRAINED_CONDITION.to_owned());
+    Some(raw.chain(drained).map(|type_| (type_, reason.clone())).collect())
+}
+
+/// How long it takes until it can be believed that the node responds, or does not, as it does now; `None` where that is so already.
+fn left(node: &InSlurm, now: Timestamp) -> Option<Duration> {
+    let lasted = now.duration_since(node.response_since?).unsigned_abs();
+    LASTS.checked_sub(lasted).filter(|left| !left.is_zero())
+}
+
+/// Leaves whether the node responds as the pod shows it, except on one that Slurm gave up. Answers whether that makes a difference.
+fn keep_response(worker: &Worker, wanted: &mut BTreeMap<String, String>) -> bool {
+    if worker.in_slurm.has(DOWN) {
+        return false;
+    }
+    let silent = type_of(NOT_RESPONDING);
+    let is_shown = worker.shown.conditions.contains_key(&silent);
+    let differs = is_shown != wanted.contains_key(&silent);
+    if is_shown {
+        wanted.insert(silent, worker.in_slurm.reason.clone());
+    } else {
+        wanted.remove(&silent);
+    }
+    differs
+}
+
+fn type_of(state: &str) -> String {
+    format!("{CONDITION_PREFIX}{state}")
+}

@@ -1,0 +1,53 @@
+//! The label that keeps evictions off a busy worker, and the annotation that tells when its last job ends.
+
+use slipway_api::{annotation, label, slurm_node::NO_DEADLINE};
+
+use super::pod_of;
+use crate::{
+    Action, Marks, Plan,
+    gate::Answer,
+    nodeset::{Finish, Observed, Stage, Worker},
+};
+
+/// The workers that get the mark of the busy in this pass. The budget has to count them before they have it: one that counts too few lets one be
+/// evicted, one that counts too many harms nobody.
+pub fn plan_protection(workers: &[Worker], protects: bool) -> impl Iterator<Item = &Worker> {
+    workers.iter().filter(move |worker| worker.stage != Stage::Going && !worker.shown.is_protected && should_protect(worker, protects))
+}
+
+/// Label and annotation, in one write where both differ.
+pub(super) fn plan_marks(observed: &Observed<'_>, workers: &[&Worker], plan: &mut Plan) {
+    for worker in workers {
+        let mut marks = Marks::default();
+        let is_protected = should_protect(worker, observed.protects);
+        if is_protected != worker.shown.is_protected {
+            marks.labels.insert(label::POD_PROTECT.to_owned(), is_protected.then(|| "true".to_owned()));
+        }
+        let deadline = deadline(worker);
+        if deadline != worker.shown.deadline {
+            marks.annotations.insert(annotation::POD_DEADLINE.to_owned(), deadline);
+        }
+        if marks != Marks::default() {
+            plan.actions.push(Action::MarkPod { pod: pod_of(worker, observed.namespace), marks });
+        }
+    }
+}
+
+/// While it is not known whether a job is there, what the pod shows stays.
+fn should_protect(worker: &Worker, protects: bool) -> bool {
+    protects
+        && match worker.in_slurm.is_busy {
+            Answer::Yes => true,
+            Answer::No => false,
+            Answer::Unknown(_) => worker.shown.is_protected,
+        }
+}
+
+fn deadline(worker: &Worker) -> Option<String> {
+    match worker.in_slurm.finish {
+        Finish::Free => None,
+        Finish::At(end) => Some(end.to_string()),
+        Finish::Never => Some(NO_DEADLINE.to_owned()),
+        Finish::Unknown => worker.shown.deadline.clone(),
+    }
+}

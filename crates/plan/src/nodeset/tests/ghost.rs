@@ -1,0 +1,61 @@
+//! Records in Slurm whose pod is gone.
+
+use rstest::rstest;
+
+use super::*;
+
+fn plan_with(ghosts: &[Ghost], workers: &[Worker], replicas: usize) -> Plan {
+    nodeset(Observed { ghosts, ..observed(workers, replicas) })
+}
+
+fn set_down(in_slurm: InSlurm) -> InSlurm {
+    InSlurm { hold: Hold::ByOthers, states: vec!["Down", "NotResponding"], ..in_slurm }
+}
+
+const DOWN: &str = "set down w-0: Pod is gone";
+const CREATE: &str = "create pod `w-0`";
+
+#[rstest]
+#[case::idle(idle(), &[DOWN])]
+#[case::busy(busy(), &[DOWN])]
+#[case::draining_by_us(draining(), &[DOWN])]
+#[case::drained_by_us_and_empty(emptied(), &[CREATE])]
+#[case::drained_by_others_and_empty(by_others(emptied()), &[CREATE])]
+#[case::drained_by_others_and_busy(by_others(draining()), &[])]
+#[case::down(set_down(idle()), &[CREATE])]
+#[case::farewell(down(), &[CREATE])]
+#[case::just_told(InSlurm { hold: Hold::Unknown, ..idle() }, &[])]
+#[case::unknown(unknown(), &[CREATE])]
+#[case::no_record(unregistered(), &[CREATE])]
+fn a_worker_is_made_anew_when_no_job_can_hang_on_its_node(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
+    assert_eq!(deeds(&plan_with(&[ghost(0, in_slurm)], &[], 1)), actions);
+}
+
+#[rstest]
+#[case::idle(idle(), &[DOWN])]
+#[case::busy(busy(), &[DOWN])]
+#[case::drained_by_us_and_empty(emptied(), &[])]
+#[case::drained_by_others_and_busy(by_others(busy()), &[])]
+#[case::down(set_down(idle()), &[])]
+#[case::unknown(unknown(), &[])]
+fn a_ghost_gets_no_job_although_nobody_takes_its_place(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
+    assert_eq!(deeds(&plan_with(&[ghost(0, in_slurm)], &[], 0)), actions);
+}
+
+#[test]
+fn many_are_set_down_in_one_call_and_others_are_made_meanwhile() {
+    let ghosts = [ghost(2, busy()), ghost(0, idle())];
+    assert_eq!(deeds(&plan_with(&ghosts, &[], 3)), ["set down w-0, w-2: Pod is gone", "create pod `w-1`"]);
+}
+
+#[test]
+fn only_a_wait_that_lasts_is_reported() {
+    assert_eq!(plan_with(&[ghost(0, busy())], &[], 1).report.reason(), Reason::PodsNotReady);
+    let report = plan_with(&[ghost(0, by_others(busy()))], &[], 1).report;
+    assert_eq!(report.reason(), Reason::WaitingForSlurm);
+    assert_eq!(
+        report.message(),
+        "waits to create pod `w-0`: in Slurm jobs of the pod that is gone still hold node `w-0`, and somebody drained it (`bad disk`), so it is left \
+         alone; Slurm lets go of them after its SlurmdTimeout, or sooner if you set the node down"
+    );
+}

@@ -1,0 +1,116 @@
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::*;
+use crate::nodeset::{
+    InSlurm,
+    tests::{idle, unknown, unregistered, worker},
+};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn deletion(worker: &Worker) -> Vec<Action> {
+    vec![Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }]
+}
+
+/// Tries after so many replacements of the worker, one a second.
+fn after_replacements(worker: &Worker, times: u32) -> Tries {
+    let mut tries = Tries::default();
+    for second in 0..times {
+        tries.saw(std::slice::from_ref(worker), at(second.into()));
+        tries.count(&deletion(worker), std::slice::from_ref(worker), at(second.into()));
+    }
+    tries
+}
+
+#[rstest]
+#[case(1, 60)]
+#[case(2, 120)]
+#[case(3, 240)]
+#[case(4, 480)]
+#[case(5, 900)]
+#[case(u32::MAX, 900)]
+fn each_wait_is_twice_as_long_up_to_the_longest(#[case] times: u32, #[case] seconds: i64) {
+    let streak = Streak { times, last: at(1000) };
+    assert_eq!(streak.next(Duration::from_mins(1), Duration::from_mins(15)), at(1000 + seconds));
+}
+
+#[test]
+fn a_deletion_counts_by_what_was_wrong() {
+    let (lost, ended) = (worker(0, Stage::Ready, unregistered()), worker(1, Stage::Ended, unregistered()));
+    let surplus = worker(2, Stage::Ready, idle());
+    let workers = [lost.clone(), ended.clone(), surplus.clone()];
+    let mut tries = Tries::default();
+    tries.saw(&workers, at(0));
+    let told = tries.count(&[deletion(&lost), deletion(&ended), deletion(&surplus)].concat(), &workers, at(7));
+    assert_eq!(told, [&lost]);
+    let once = Some(Streak { times: 1, last: at(7) });
+    assert_eq!(tries.of("w-0").map(|record| (record.unregistered, record.ended)), Some((once, None)));
+    assert_eq!(tries.of("w-1").map(|record| (record.unregistered, record.ended)), Some((None, once)));
+    tries.saw(&[], at(8));
+    assert_eq!(tries.of("w-2"), None, "one that simply left is not remembered");
+}
+
+#[rstest]
+#[case::registered(idle(), None)]
+#[case::unknown(unknown(), Some(3))]
+#[case::still_not(unregistered(), Some(3))]
+fn the_wait_for_slurm_begins_anew_once_it_knows_a_worker(#[case] in_slurm: InSlurm, #[case] times: Option<u32>) {
+    let lost = worker(0, Stage::Ready, unregistered());
+    let mut tries = after_replacements(&lost, 3);
+    tries.saw(&[Worker { in_slurm, uid: "new".into(), ..lost }], at(10));
+    assert_eq!(tries.of("w-0").and_then(|record| record.unregistered).map(|streak| streak.times), times);
+}
+
+#[rstest]
+#[case::just_ready(Stage::Ready, 599, Some(2))]
+#[case::ready_for_long(Stage::Ready, 600, None)]
+#[case::never_ready(Stage::Starting, 3000, Some(2))]
+#[case::long_ago(Stage::Starting, 3601, None)]
+fn how_workers_ended_is_forgotten_once_one_works(#[case] stage: Stage, #[case] second: i64, #[case] times: Option<u32>) {
+    let mut tries = after_replacements(&worker(0, Stage::Ended, idle()), 2);
+    tries.saw(&[worker(0, stage, unknown())], at(second));
+    assert_eq!(tries.of("w-0").and_then(|record| record.ended).map(|streak| streak.times), times);
+}
+
+#[test]
+fn a_worker_is_missing_since_it_was_first_seen_so_and_not_while_nobody_knows() {
+    let lost = worker(0, Stage::Ready, unregistered());
+    let since = |tries: &Tries| tries.of("w-0").and_then(|record| record.missing_since("uid-0"));
+    let mut tries = Tries::default();
+    tries.saw(&[Worker { in_slurm: unknown(), ..lost.clone() }], at(1));
+    assert_eq!(since(&tries), None);
+    for (second, in_slurm) in [(2, unregistered()), (3, unregistered()), (4, unknown()), (5, unregistered())] {
+        tries.saw(&[Worker { in_slurm, ..lost.clone() }], at(second));
+        assert_eq!(since(&tries), Some(at(2)));
+    }
+    tries.saw(&[Worker { stage: Stage::Starting, ..lost.clone() }], at(6));
+    assert_eq!(since(&tries), None, "it is not up");
+    tries.saw(std::slice::from_ref(&lost), at(7));
+    tries.saw(&[Worker { in_slurm: idle(), ..lost.clone() }], at(8));
+    assert_eq!((since(&tries), &tries), (None, &Tries::default()), "Slurm knows it");
+    tries.saw(std::slice::from_ref(&lost), at(9));
+    tries.saw(&[Worker { uid: "another".into(), ..lost }], at(10));
+    assert_eq!(since(&tries), None, "a new pod has its own time");
+}
+
+proptest! {
+    #[test]
+    fn a_wait_never_gets_shorter_by_another_try(times in 1..100_u32, first in 1..120_u64, most in 1..2000_u64) {
+        let wait = |times| Streak { times, last: at(0) }.next(Duration::from_secs(first), Duration::from_secs(most));
+        prop_assert!(wait(times) <= wait(times + 1));
+        prop_assert!(wait(times) <= at(i64::try_from(most).unwrap()));
+    }
+
+    #[test]
+    fn looking_twice_is_looking_once(ordinals in prop::collection::btree_set(0..20_u32, 0..10), second in 0..9999_i64) {
+        let workers: Vec<_> = ordinals.into_iter().map(|ordinal| worker(ordinal, Stage::Ready, unregistered())).collect();
+        let mut once = Tries::default();
+        once.saw(&workers, at(second));
+        let mut twice = once.clone();
+        twice.saw(&workers, at(second + 1));
+        prop_assert_eq!(once, twice);
+    }
+}

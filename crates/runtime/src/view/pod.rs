@@ -1,0 +1,206 @@
+//! Pods.
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::Pod,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
+use kube::Resource;
+use serde::{Deserialize, Deserializer, Serialize};
+use slipway_api::annotation;
+
+/// Annotations that are read; all others are left out.
+const ANNOTATIONS: [&str; 8] = [
+    annotation::CONFIG_HASH,
+    annotation::CONFIG_SINCE,
+    annotation::POD_CORDON,
+    annotation::POD_DEADLINE,
+    annotation::POD_DELETION_COST,
+    annotation::TOPOLOGY,
+    annotation::DRAIN_DEADLINE,
+    annotation::FORCE_DELETE,
+];
+/// How much of a container's last words is kept.
+const LONGEST_LAST_WORDS: usize = 200;
+
+/// A pod, as far as the operator reads it.
+#[derive(Resource, Clone, Debug, Default, Serialize, Deserialize)]
+#[resource(inherit = Pod)]
+pub struct PodView {
+    #[serde(deserialize_with = "slim")]
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub spec: PodSpecView,
+    #[serde(default)]
+    pub status: PodStatusView,
+}
+
+/// The spec of a [`PodView`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSpecView {
+    #[serde(default)]
+    pub node_name: Option<String>,
+    /// Whether it has the network and the hostname of its node.
+    #[serde(default)]
+    pub host_network: bool,
+}
+
+/// The status of a [`PodView`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodStatusView {
+    #[serde(default)]
+    pub phase: String,
+    #[serde(default, rename = "podIP")]
+    pub pod_ip: Option<String>,
+    #[serde(default)]
+    pub conditions: Vec<PodConditionView>,
+    #[serde(default)]
+    pub init_container_statuses: Vec<ContainerView>,
+    #[serde(default)]
+    pub container_statuses: Vec<ContainerView>,
+}
+
+/// A condition of a [`PodView`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodConditionView {
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub status: String,
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Since when it has had its status.
+    #[serde(default)]
+    pub last_transition_time: Option<Time>,
+}
+
+/// A container of a [`PodView`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerView {
+    pub name: String,
+    #[serde(default)]
+    pub state: ContainerStateView,
+    /// How its last run ended, if there was one before this.
+    #[serde(default)]
+    pub last_state: ContainerStateView,
+}
+
+/// What a container of a [`PodView`] is doing, when it is not running.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ContainerStateView {
+    #[serde(default)]
+    pub waiting: Option<WaitingView>,
+    #[serde(default)]
+    pub terminated: Option<TerminatedView>,
+}
+
+/// Why a container of a [`PodView`] waits.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WaitingView {
+    #[serde(default)]
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+/// How a container of a [`PodView`] ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TerminatedView {
+    #[serde(default)]
+    pub exit_code: i32,
+    /// The line of its last words that says most about why.
+    #[serde(default, rename = "message", deserialize_with = "telling_line")]
+    pub last_words: Option<String>,
+}
+
+impl PodView {
+    pub fn is_ready(&self) -> bool {
+        self.status.phase == "Running" && self.condition("Ready").is_some_and(|condition| condition.status == "True")
+    }
+
+    /// Since when it has been ready, if it is and the kubelet said when.
+    pub fn ready_since(&self) -> Option<Timestamp> {
+        let ready = self.condition("Ready").filter(|_| self.is_ready())?;
+        ready.last_transition_time.as_ref().map(|time| time.0)
+    }
+
+    /// The Kubernetes node that it is on, once it has one.
+    pub fn node_name(&self) -> Option<&str> {
+        self.spec.node_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// Whether its containers ended and will not come back.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Failed" | "Succeeded")
+    }
+
+    pub fn is_going(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// When the time that it was given to end is up, if it is being deleted.
+    pub fn gone_by(&self) -> Option<Timestamp> {
+        self.metadata.deletion_timestamp.as_ref().map(|time| time.0)
+    }
+
+    /// What keeps the pod from running, in words: why it has no node, or why a container waits.
+    pub fn trouble(&self) -> Option<String> {
+        let unscheduled = self.condition("PodScheduled").filter(|condition| condition.status == "False");
+        if let Some(condition) = unscheduled {
+            return Some(condition.message.clone().unwrap_or_else(|| "no node was found for it".to_owned()));
+        }
+        let mut containers = self.status.init_container_statuses.iter().chain(&self.status.container_statuses);
+        containers.find_map(ContainerView::trouble)
+    }
+
+    /// Its condition of a type.
+    pub fn condition(&self, type_: &str) -> Option<&PodConditionView> {
+        self.status.conditions.iter().find(|condition| condition.type_ == type_)
+    }
+}
+
+impl ContainerView {
+    fn trouble(&self) -> Option<String> {
+        let WaitingView { reason, message } = self.state.waiting.as_ref()?;
+        let reason = reason.as_deref().filter(|reason| !matches!(*reason, "ContainerCreating" | "PodInitializing"))?;
+        let detail = match &self.last_state.terminated {
+            // The kubelet's own message names a delay that grows, so it would change again and again.
+            Some(ended) if reason == "CrashLoopBackOff" => format!(", {}", ended.in_words()),
+            _ => message.as_deref().map(|message| format!(": {message}")).unwrap_or_default(),
+        };
+        Some(format!("container {} waits: {reason}{detail}", self.name))
+    }
+}
+
+impl TerminatedView {
+    fn in_words(&self) -> String {
+        let words = self.last_words.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
+        format!("it ended with code {}{words}", self.exit_code)
+    }
+}
+
+/// Of a container's last words, the last line that tells of an error, without the time before it and shortened.
+fn telling_line<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(input)?.unwrap_or_default();
+    let last = |word: &str| text.lines().rev().find(|line| line.contains(word));
+    let line = last("fatal").or_else(|| last("error")).or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()));
+    let line = line.map(|line| match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
+        Some((_, rest)) => rest.trim(),
+        None => line.trim(),
+    });
+    Ok(line.map(|line| match line.floor_char_boundary(LONGEST_LAST_WORDS) {
+        end if end < line.len() => format!("{}...", &line[..end]),
+        _ => line.to_owned(),
+    }))
+}
+
+fn slim<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectMeta, D::Error> {
+    super::slim(input, &ANNOTATIONS)
+}
+
+#[cfg(test)]
+mod tests;

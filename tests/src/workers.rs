@@ -1,0 +1,105 @@
+//! Workers of a NodeSet: how many, where, and what Kubernetes and Slurm say about each.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use slipway_bed::failure::{Context, Failure};
+
+use crate::eventually::eventually;
+use crate::manifest::WORKER;
+use crate::slurm::Slurm;
+
+/// Selects the pods of workers.
+pub(crate) const SELECTOR: &str = "--selector=app.kubernetes.io/name=slurmd";
+const PATIENCE: Duration = Duration::from_mins(1);
+
+impl Slurm {
+    /// Asks for so many workers, by the scale subresource.
+    pub fn scale(&self, replicas: u32) -> Result<(), Failure> {
+        self.kubectl(&["scale", &format!("nodesets.slinky.slurm.net/{WORKER}"), &format!("--replicas={replicas}")]).map(drop)
+    }
+
+    /// Names of the worker pods, in order.
+    pub fn pods(&self) -> Result<Vec<String>, Failure> {
+        let names = self.kubectl(&["get", "pods", SELECTOR, "--output=jsonpath={.items[*].metadata.name}"])?;
+        let mut names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Waits until these worker pods are there and no others.
+    pub async fn until_pods(&self, expected: &[&str]) -> Result<(), Failure> {
+        eventually(&format!("the pods {expected:?}"), PATIENCE, async || {
+            let found = self.pods().map_err(|failure| failure.to_string())?;
+            let jobs = || self.on_controller(&["squeue", "--states=all", "--format=%i %T %N %r"]).unwrap_or_default();
+            if found == expected { Ok(()) } else { Err(format!("there are {found:?}, and jobs\n{}", jobs())) }
+        })
+        .await
+    }
+
+    /// Waits until so many worker pods are there.
+    pub async fn until_pod_count(&self, expected: usize) -> Result<(), Failure> {
+        eventually(&format!("{expected} worker pods"), PATIENCE, async || {
+            let found = self.pods().map_err(|failure| failure.to_string())?;
+            if found.len() == expected { Ok(()) } else { Err(format!("there are {found:?}; {}", self.nodes())) }
+        })
+        .await
+    }
+
+    /// Waits until a pod is gone, or another has its name.
+    pub async fn until_gone(&self, pod: &str, uid: &str) -> Result<(), Failure> {
+        eventually(&format!("pod {pod} to leave"), PATIENCE, async || {
+            if self.uid(pod) == uid { Err(format!("it is there; {}", self.nodes())) } else { Ok(()) }
+        })
+        .await
+    }
+
+    /// A pod's UID; empty when there is none of this name.
+    pub fn uid(&self, pod: &str) -> String {
+        self.kubectl(&["get", "pod", pod, "--ignore-not-found", "--output=jsonpath={.metadata.uid}"]).unwrap_or_default()
+    }
+
+    /// One pod, whole.
+    pub fn pod(&self, name: &str) -> Result<Value, Failure> {
+        let text = self.kubectl(&["get", "pod", name, "--output=json"])?;
+        serde_json::from_str(&text).context(|| format!("pod {name} is no JSON"))
+    }
+
+    /// The Kubernetes node of a pod; empty while it has none.
+    pub fn host_of(&self, pod: &str) -> Result<String, Failure> {
+        self.kubectl(&["get", "pod", pod, "--output=jsonpath={.spec.nodeName}"])
+    }
+
+    /// State and reason of a node, as sinfo shows them.
+    pub fn node(&self, name: &str) -> Result<String, Failure> {
+        let shown = self.on_controller(&["sinfo", "--noheader", "--Node", "--nodes", name, "--format=%T %E"])?;
+        Ok(shown.lines().next().unwrap_or_default().trim().to_owned())
+    }
+
+    /// All nodes with state and reason, in one line, for whoever wonders why.
+    pub fn nodes(&self) -> String {
+        let shown = self.on_controller(&["sinfo", "--noheader", "--Node", "--format=%N %T %E"]).unwrap_or_default();
+        shown.lines().map(str::trim).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Waits until sinfo shows this state and reason.
+    pub async fn until_node(&self, name: &str, expected: &str) -> Result<(), Failure> {
+        eventually(&format!("node {name} to be `{expected}`"), PATIENCE, async || {
+            let found = self.node(name).map_err(|failure| failure.to_string())?;
+            if found == expected { Ok(()) } else { Err(format!("it is `{found}`")) }
+        })
+        .await
+    }
+
+    /// Drains a node as an administrator would.
+    pub fn drain(&self, node: &str, reason: &str) -> Result<(), Failure> {
+        let (node, reason) = (format!("nodename={node}"), format!("reason={reason}"));
+        self.on_controller(&["scontrol", "update", &node, "state=drain", &reason]).map(drop)
+    }
+
+    /// The nodes of running jobs, in the order of the jobs.
+    pub fn busy(&self) -> Result<Vec<String>, Failure> {
+        let shown = self.on_controller(&["squeue", "--noheader", "--states=RUNNING", "--sort=i", "--format=%N"])?;
+        Ok(shown.split_whitespace().map(str::to_owned).collect())
+    }
+}
