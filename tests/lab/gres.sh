@@ -73,7 +73,7 @@ done
 gres=$(cat "/lab/case/$name/gres")
 items=Feature=x
 if [ "$gres" != - ]; then items="$items Gres=$gres"; fi
-(unset SLURM_CONF && exec slurmd -D -Z --conf-server ctl -N w1 --conf "$items") >/run/worker 2>&1 &
+(unset SLURM_CONF && exec slurmd -D -v -Z --conf-server ctl -N w1 --conf "$items") >/run/worker 2>&1 &
 slurmd=$!
 tries=0
 while [ "$tries" -lt 100 ] && kill -0 "$slurmd" 2>/dev/null && ! timeout 1 scontrol show node w1 >/dev/null 2>&1; do

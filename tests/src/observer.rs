@@ -34,6 +34,8 @@ use pod::Roll;
 const MADE: &str = "statefulsets,deployments,services,configmaps,poddisruptionbudgets,persistentvolumeclaims,controllerrevisions";
 /// Selects what carries our labels.
 const OURS: &str = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login)";
+/// The API server's answer to whoever made an object.
+const CREATED: i64 = 201;
 const JOBS_EVERY: Duration = Duration::from_millis(250);
 const LOGS_EVERY: Duration = Duration::from_millis(100);
 /// How long one question to slurmrestd may take; while slurmctld is away it takes longer than anybody wants to wait.
@@ -47,6 +49,8 @@ pub struct Observer {
     audit: Audit,
     cluster: Cluster,
     namespace: String,
+    /// What carried our labels at the beginning.
+    made: BTreeSet<String>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -91,7 +95,8 @@ impl Observer {
             logs: Mutex::new(Logs::new(bed.layout().root.join("nodes"))),
         });
         let (cluster, namespace) = (slurm.cluster.clone(), slurm.namespace.clone());
-        let mut observer = Self { shared: shared.clone(), audit: Audit::from_now(bed), cluster, namespace, threads: Vec::new() };
+        let (audit, made) = (Audit::from_now(bed), made(&cluster, &namespace)?);
+        let mut observer = Self { shared: shared.clone(), audit, cluster, namespace, made, threads: Vec::new() };
         let kubeconfig = bed.kubeconfig();
         let questions = Questions { token: slurm.token()?, path: rest_path(slurm), namespace: slurm.namespace.clone(), kubeconfig };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -182,7 +187,8 @@ impl Observer {
     pub async fn verdict(&self) -> Result<(), Failure> {
         self.look_again().await?;
         let mut wrong: Vec<_> = self.losses().into_iter().map(|loss| format!("job {} {}", loss.job, loss.what)).collect();
-        let mut ours = self.made()?;
+        let mut ours = made(&self.cluster, &self.namespace)?;
+        ours.extend(self.made.iter().cloned());
         {
             let table = self.table();
             wrong.extend(table.drains.altered());
@@ -190,17 +196,11 @@ impl Observer {
             ours.extend(table.roll.names().iter().cloned());
         }
         wrong.extend(self.last_words());
-        let outside = self.operator_writes().into_iter().filter(|write| !may_write(write, &self.namespace, &ours));
+        let writes = self.operator_writes();
+        ours.extend(writes.iter().filter(|write| write.code == CREATED).map(|write| write.name.clone()));
+        let outside = writes.into_iter().filter(|write| !may_write(write, &self.namespace, &ours));
         wrong.extend(outside.map(|write| format!("{write:?}")));
         if wrong.is_empty() { Ok(()) } else { Err(Failure::new(format!("the observer saw:\n  {}", wrong.join("\n  ")))) }
-    }
-
-    /// Names of what is in the namespace with our labels.
-    fn made(&self) -> Result<BTreeSet<String>, Failure> {
-        let (namespace, selector) = (format!("--namespace={}", self.namespace), format!("--selector={OURS}"));
-        let names = "--output=jsonpath={.items[*].metadata.name}";
-        let made = self.cluster.kubectl().args(["get", MADE, &namespace, &selector, names]).output()?;
-        Ok(made.split_whitespace().map(str::to_owned).collect())
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -222,8 +222,16 @@ impl Drop for Observer {
     }
 }
 
-/// In its own namespace; in that of the cluster our kinds, what carries our labels and events; in those of other clusters, which this one does not
-/// know; of what belongs to no namespace, its webhook alone.
+/// Names of what is in a namespace with our labels.
+fn made(cluster: &Cluster, namespace: &str) -> Result<BTreeSet<String>, Failure> {
+    let (namespace, selector) = (format!("--namespace={namespace}"), format!("--selector={OURS}"));
+    let names = "--output=jsonpath={.items[*].metadata.name}";
+    let made = cluster.kubectl().args(["get", MADE, &namespace, &selector, names]).output()?;
+    Ok(made.split_whitespace().map(str::to_owned).collect())
+}
+
+/// In its own namespace; in that of the cluster our kinds, what it made or what carries our labels, and events; in those of other clusters, which
+/// this one does not know; of what belongs to no namespace, its webhook alone.
 fn may_write(write: &Write, namespace: &str, ours: &BTreeSet<String>) -> bool {
     let resource = write.resource.split('/').next().unwrap_or_default();
     match write.namespace.as_str() {

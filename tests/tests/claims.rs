@@ -69,7 +69,6 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     } });
     let slurm = ground.slurm("slurm", Manifest::demo().unwrap().workers(WORKERS).with("NodeSet", &spec)).await.unwrap();
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
-    ground.garbage_collector_knows_our_kinds().unwrap();
     let all = ["scratch-worker-0", "scratch-worker-1", "scratch-worker-2"];
     until_claims(&slurm, &all).await;
     mark(&slurm);
@@ -107,6 +106,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     assert_eq!(whose(&slurm, "worker-2").await, "worker-2", "data is kept under a cordon");
 
     // Deleted with whoever leaves for good, and with nobody else.
+    ground.garbage_collector_knows_our_kinds().unwrap();
     let since = Instant::now();
     slurm.scale(2).unwrap();
     until_claims(&slurm, &all[..2]).await;

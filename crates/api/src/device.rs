@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    fn with(resources: Value) -> Raw {
+    fn with(resources: &Value) -> Raw {
         Raw(json!({ "resources": resources }).as_object().cloned().unwrap())
     }
 
@@ -97,14 +97,14 @@ mod tests {
     #[case::claimed(json!({ "claims": [{ "name": "gpu" }] }), &[], true)]
     #[case::requests_are_not_limits(json!({ "requests": { "nvidia.com/gpu": 1 } }), &[], false)]
     fn limits_tell_which_devices_a_container_gets(#[case] resources: Value, #[case] expected: &[(&str, u64)], #[case] has_others: bool) {
-        let found = devices(Some(&with(resources)), None);
+        let found = devices(Some(&with(&resources)), None);
         let known: Vec<_> = found.known.iter().map(|device| (device.resource.as_str(), device.count)).collect();
         assert_eq!((known.as_slice(), found.has_others), (expected, has_others));
     }
 
     #[test]
     fn the_containers_limit_goes_before_the_pods() {
-        let [container, pod] = [2, 8].map(|count| with(json!({ "limits": { "nvidia.com/gpu": count } })));
+        let [container, pod] = [2, 8].map(|count| with(&json!({ "limits": { "nvidia.com/gpu": count } })));
         assert_eq!(devices(Some(&container), Some(&pod)).known[0].count, 2);
         assert_eq!(devices(None, Some(&pod)).known[0].count, 8);
     }

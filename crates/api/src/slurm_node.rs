@@ -109,6 +109,15 @@ mod tests {
         assert_eq!(is_our_reason(reason), is_ours);
     }
 
+    #[rstest]
+    #[case("SlurmNodeStateIdle", true)]
+    #[case(DRAINED_CONDITION, true)]
+    #[case("SlurmDrainedByOthers", false)]
+    #[case("Ready", false)]
+    fn a_condition_is_ours_by_its_type(#[case] type_: &str, #[case] is_ours: bool) {
+        assert_eq!(is_our_condition(type_), is_ours);
+    }
+
     proptest! {
         #[test]
         fn any_link_comes_back_from_one_line(namespace in any::<String>(), pod_name in any::<String>(), node in any::<String>(), set in any::<String>()) {

@@ -50,10 +50,17 @@ impl Workers<'_> {
 /// Does everything in `actions`, in their order; stops at the first failure. `workers` is for kinds that have them.
 pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, context: &Context) -> Result<(), Error> {
     let mut creations = Vec::new();
-    for group in actions.chunk_by(|one, next| is_written_on_a_pod(one) && is_written_on_a_pod(next)) {
-        let [action] = group else {
-            write_on_pods(group, context).await?;
-            continue;
+    for group in actions.chunk_by(are_done_side_by_side) {
+        let action = match (group, workers) {
+            ([action], _) => action,
+            ([Action::DeleteWorker { .. }, ..], Some(workers)) => {
+                delete_workers(group, workers, context).await?;
+                continue;
+            }
+            _ => {
+                write_on_pods(group, context).await?;
+                continue;
+            }
         };
         match (action, workers) {
             (Action::Apply(child), _) => apply(child, context).await?,
@@ -115,6 +122,23 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
     Ok(())
 }
 
+fn are_done_side_by_side(one: &Action, next: &Action) -> bool {
+    let are_deletions = matches!((one, next), (Action::DeleteWorker { .. }, Action::DeleteWorker { .. }));
+    are_deletions || (is_written_on_a_pod(one) && is_written_on_a_pod(next))
+}
+
+/// Several side by side: one after the other, a thousand would take longer than a pass may.
+async fn delete_workers(actions: &[Action], workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
+    let delete = async |action: &Action| match action {
+        Action::DeleteWorker { name, uid } => delete(Id { namespace: workers.namespace, name, uid }, None, context).await,
+        _ => Ok(()),
+    };
+    for some in actions.chunks(PODS_AT_ONCE) {
+        join_all(some.iter().map(delete)).await.into_iter().collect::<Result<(), Error>>()?;
+    }
+    Ok(())
+}
+
 /// Whether it changes what a pod says, and nothing else.
 pub(crate) fn is_written_on_a_pod(action: &Action) -> bool {
     matches!(action, Action::MarkPod { .. } | Action::ShowConditions { .. })
@@ -127,12 +151,11 @@ async fn write_on_pods(actions: &[Action], context: &Context) -> Result<(), Erro
         Action::ShowConditions { pod, conditions } => show(pod, conditions, context).await,
         _ => Ok(()),
     };
-    let mut outcome = Ok(());
+    let mut outcomes = Vec::new();
     for some in actions.chunks(PODS_AT_ONCE) {
-        let outcomes = join_all(some.iter().map(write)).await;
-        outcome = outcome.and(outcomes.into_iter().collect());
+        outcomes.extend(join_all(some.iter().map(write)).await);
     }
-    outcome
+    outcomes.into_iter().collect()
 }
 
 async fn apply(child: &Child, context: &Context) -> Result<(), Error> {

@@ -261,3 +261,45 @@ impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn after(seconds: u64) -> Timestamp {
+        NOW + Duration::from_secs(seconds)
+    }
+
+    #[rstest]
+    #[case::older(Some("12"), Some("9"), 1, true)]
+    #[case::that_very_one(Some("12"), Some("12"), 1, false)]
+    #[case::newer(Some("12"), Some("100"), 1, false)]
+    #[case::older_for_too_long(Some("12"), Some("9"), 31, false)]
+    #[case::no_answer(None, Some("100"), 1, true)]
+    #[case::no_number(Some("a"), Some("b"), 1, true)]
+    fn a_write_is_believed_until_the_cache_shows_it(
+        #[case] made: Option<&str>,
+        #[case] cached: Option<&str>,
+        #[case] later: u64,
+        #[case] unseen: bool,
+    ) {
+        let map: Map<String, Sent<u8>> = Map::default();
+        map.insert("u".to_owned(), Sent { what: 7, version: made.map(str::to_owned), at: NOW });
+        assert_eq!(map.unseen("u", cached, after(later)), unseen.then_some(7));
+        assert_eq!(map.get(&"u".to_owned()).is_some(), unseen, "what was seen is forgotten");
+    }
+
+    #[test]
+    fn a_node_is_silent_or_back_since_that_was_first_seen() {
+        let map: Map<String, Response> = Map::default();
+        assert_eq!(map.since("w", true, after(0)), None, "it was never seen silent");
+        assert_eq!(map.since("w", false, after(1)), Some(after(1)));
+        assert_eq!(map.since("w", false, after(2)), Some(after(1)));
+        assert_eq!(map.since("w", true, after(3)), Some(after(3)));
+        assert_eq!(map.since("w", true, after(9)), Some(after(3)));
+    }
+}

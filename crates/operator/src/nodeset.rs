@@ -42,7 +42,7 @@ use crate::{
 use self::{
     adopt::{observe_orphans, without_owning_if_going},
     claim::observe_claims,
-    count::count,
+    count::{count, keep_counts},
     ghost::{confirm_gone, observe_ghosts},
     pin::Pinning,
     protect::Turn,
@@ -77,6 +77,10 @@ impl Reconcile<NodeSet> for NodeSets {
         }
         let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
         let controller = &nodeset.spec.controller_ref.name;
+        // Before anything that Slurm says is looked at: it may answer for the first time meanwhile, and then nothing is known here yet.
+        // Before anything else of Slurm is looked at: who was not asked by now may have answered in the next moment, and not the other way round.
+        let reach = observe_reach(&namespace, controller, context);
+        let is_unasked = reach == plan::Reach::Unasked;
         let cluster = Cluster::new(&namespace, controller, context);
         let (workers, on_pods) = observe_workers(&nodeset, &cluster, context);
         findings.extend(on_pods);
@@ -127,7 +131,7 @@ impl Reconcile<NodeSet> for NodeSets {
             retention: nodeset.spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
             tries: &tries,
             max_unavailable: nodeset.spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
-            reach: observe_reach(&namespace, controller, context),
+            reach,
             ghosts: &ghosts,
             seen: &seen,
             now: context.clock.now(),
@@ -155,14 +159,20 @@ impl Reconcile<NodeSet> for NodeSets {
         without_owning_if_going(&nodeset, &mut plan.actions, context).await?;
         tries::count(&nodeset, &tries, &plan.actions, &workers, context);
         let on_pods: Vec<Action> = plan.actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
-        let done = act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context).await;
+        let done =
+            act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context)
+                .await;
         // Where no pod can be made, those that are there are still told of and shown as they are.
         plan.actions.iter().for_each(|action| cluster.tell(action));
         let shown = act(&on_pods, None, context).await;
         done?;
         let now = context.clock.now();
         let fill = |status: &mut NodeSetStatus| {
+            let before = status.clone();
             count(status, &workers, nodeset.spec.replicas, now);
+            if is_unasked {
+                keep_counts(&before, status);
+            }
             pinning.report(status, &workers);
         };
         status::report(nodeset.as_ref(), &plan.report, fill, context).await?;
@@ -170,7 +180,7 @@ impl Reconcile<NodeSet> for NodeSets {
         let nodes = || workers.iter().map(|worker| worker.node.as_str()).chain(ghosts.iter().map(|ghost| ghost.node.as_str()));
         // A pod that was deleted before the cache ever showed it is missed only when its time is up.
         let look = match () {
-            () if is_unconfirmed || claim::going(&nodeset, context).iter().any(|going| claims.iter().all(|claim| claim.name != *going)) => LOOK_SOON,
+            () if is_unconfirmed || claim::is_one_more_going(&nodeset, &claims, context) => LOOK_SOON,
             () if cluster.is_settling(nodes()) => SETTLED,
             () if workers.iter().any(is_unseen) => BELIEVED_FOR,
             () => LOOK_AGAIN,

@@ -60,12 +60,7 @@ pub const RIGHTS: &[Right] = &[
     Right { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create"] },
     // Claims that slurmctld's state is on: by name. Those of workers: made, and given an owner, by which Kubernetes may delete them later. Where the
     // cluster checks it, only who may delete an object may change its owners.
-    Right {
-        group: "",
-        resources: &["persistentvolumeclaims"],
-        names: &[],
-        verbs: &["create", "delete", "get", "list", "patch", "watch"],
-    },
+    Right { group: "", resources: &["persistentvolumeclaims"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
     // Keys, of which only hashes are kept. By name: no list, no watch.
     Right { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
     // Whether the API server keeps every field of ours.

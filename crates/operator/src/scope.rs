@@ -91,7 +91,8 @@ impl Scope {
             children: children.iter().map(|(kind, hub)| (*kind, hub.store())).collect(),
         };
 
-        let mut caches = vec![accountings.filled(), controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled(), claims.filled()];
+        let mut caches =
+            vec![accountings.filled(), controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled(), claims.filled()];
         caches.extend(children.values().map(Hub::filled));
         caches.extend(definitions.filled());
         caches.push(nodes.filled());
@@ -112,13 +113,9 @@ impl Scope {
             for_restapis.push(hub.route(|child: &DynamicObject| owners(child)));
             for_nodesets.push(hub.route(|child: &DynamicObject| owners(child)));
             match kind {
-                // slurmrestd runs with slurmctld's configuration; workers start when slurmctld is up.
-                // It also says which generic resources nodes may have.
-                ChildKind::ConfigMap => {
-                    for_restapis.push(hub.route(restapis_of_its_controller(&stores)));
-                    for_nodesets.push(hub.route(nodesets_of_its_controller(&stores)));
-                }
-                ChildKind::StatefulSet => {
+                // slurmrestd runs with slurmctld's configuration, which also says which generic resources nodes may have; workers start when
+                // slurmctld is up.
+                ChildKind::ConfigMap | ChildKind::StatefulSet => {
                     for_restapis.push(hub.route(restapis_of_its_controller(&stores)));
                     for_nodesets.push(hub.route(nodesets_of_its_controller(&stores)));
                 }

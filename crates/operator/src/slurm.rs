@@ -26,6 +26,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use slipway_api::{NodeSet, RestApi, SlurmController};
 use slipway_runtime::{clock::Clock, hub::Filled, metrics::Metrics};
 use slipway_slurm::{rest::Client, snapshot::Snapshot};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 pub use address::Address;
@@ -96,13 +97,11 @@ impl Clusters {
     ///
     /// Once known it stays true however old the reading is: slurmctld does not unread. Slurm tells it since 26.05 (v0.0.45).
     pub fn configured_at(&self, namespace: &str, controller: &str) -> Result<Timestamp, String> {
-        match self.links().get(&Key::new(namespace, controller)) {
-            Some(link) => link.configured_at(),
-            None => {
-                let (cause, advice) = no_link(namespace, controller);
-                Err(format!("{cause}: {advice}"))
-            }
-        }
+        let known = self.links().get(&Key::new(namespace, controller)).map(Link::configured_at);
+        known.unwrap_or_else(|| {
+            let (cause, advice) = no_link(namespace, controller);
+            Err(format!("{cause}: {advice}"))
+        })
     }
 
     /// Has Slurm told something soon, once for all who wish the same meanwhile. False where there is no link. Never waits.
@@ -133,6 +132,11 @@ impl Clusters {
     /// The cluster's client, for writes. Its calls are bounded, but they are waits.
     pub fn client(&self, namespace: &str, controller: &str) -> Option<Arc<Client>> {
         self.links().get(&Key::new(namespace, controller)).map(Link::client)
+    }
+
+    /// The cluster's client for a pass that waits for its answers, unless another one does.
+    pub fn client_in_turn(&self, namespace: &str, controller: &str) -> Option<(Arc<Client>, OwnedSemaphorePermit)> {
+        self.links().get(&Key::new(namespace, controller)).and_then(Link::client_in_turn)
     }
 
     /// Compares the links with what is wanted. One that is to be another begins anew and knows nothing at first.

@@ -4,7 +4,7 @@
 
 mod stage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
@@ -15,11 +15,13 @@ use slipway_sim::{Fault, FaultKind};
 use crate::stage::cluster::{Cluster, operator, until};
 use crate::stage::{Stage, condition};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Longer than a reading of Slurm is good for, so that nothing that was known before is left.
 const LASTS: Duration = Duration::from_secs(36);
-/// The promise is 10 s from the end of the trouble to the next deletion. The rest is for a machine on which twelve clusters recover at once.
+/// So long after the end of the trouble work goes on, at most.
 const RESUMES: Duration = Duration::from_secs(10);
+/// The same where nobody knew of any trouble: what was read wrongly is read anew after twenty seconds.
+const RESUMES_UNAWARES: Duration = Duration::from_secs(25);
 
 /// NodeSets: one that is at rest until the trouble begins, and one that is shrinking.
 const RESTING: &str = "rest";
@@ -92,8 +94,7 @@ async fn set<'a>(stage: &'a Stage, way: &'a Way) -> Scene<'a> {
     let staying = vec![cluster.start_job(SHRINKING, &["shrink-1"], 7200), cluster.start_job(SHRINKING, &["shrink-2"], 10800)];
     until(PATIENCE, &format!("{}: busy workers to be known as such", way.name), async || {
         let pods = cluster.pods(SHRINKING).await;
-        let busy =
-            pods.iter().flat_map(|pod| stage::cluster::slurm_states(pod)).filter(|state| ["Allocated", "Mixed"].contains(&state.as_str()));
+        let busy = pods.iter().flat_map(stage::cluster::slurm_states).filter(|state| ["Allocated", "Mixed"].contains(&state.as_str()));
         match busy.count() {
             3 => Ok(()),
             other => Err(format!("{other} busy")),
@@ -127,7 +128,7 @@ async fn befall(scene: &mut Scene<'_>) -> (usize, Holds) {
 }
 
 /// What went wrong while nothing could be known.
-async fn faults_of(scene: &Scene<'_>, before: &(usize, Holds)) -> Vec<String> {
+fn faults_of(scene: &Scene<'_>, before: &(usize, Holds)) -> Vec<String> {
     let Scene { way, cluster, staying, .. } = scene;
     let mut found = Vec::new();
     let deleted = cluster.deletions().split_off(before.0);
@@ -194,18 +195,19 @@ async fn what_is_not_known_of_slurm_costs_no_worker_and_no_job_and_work_goes_on_
     let before = join_all(scenes.iter_mut().map(befall)).await;
 
     let began = Instant::now();
-    let mut found = Vec::new();
-    while began.elapsed() < LASTS && found.is_empty() {
+    let mut found = BTreeSet::new();
+    while began.elapsed() < LASTS {
         tokio::time::sleep(Duration::from_secs(2)).await;
-        found = join_all(scenes.iter().zip(&before).map(|(scene, before)| faults_of(scene, before))).await.concat();
+        found.extend(scenes.iter().zip(&before).flat_map(|(scene, before)| faults_of(scene, before)));
     }
     found.extend(join_all(scenes.iter().map(silence_of)).await.into_iter().flatten());
-    assert!(found.is_empty(), "after {:?}:\n{}", began.elapsed(), found.join("\n"));
+    assert!(found.is_empty(), "{}", found.into_iter().collect::<Vec<_>>().join("\n"));
 
     let resumed = join_all(scenes.iter().map(heal)).await;
     let times: Vec<_> = scenes.iter().zip(&resumed).map(|(scene, time)| format!("{} {time:.1?}", scene.way.name)).collect();
     println!("work went on after: {}", times.join(", "));
-    assert!(resumed.iter().all(|time| *time <= RESUMES), "{times:?}");
+    let is_in_time = |way: &Way, took: Duration| took <= if way.is_hidden { RESUMES_UNAWARES } else { RESUMES };
+    assert!(scenes.iter().zip(&resumed).all(|(scene, took)| is_in_time(scene.way, *took)), "{times:?}");
     join_all(scenes.iter().map(converges)).await;
     drop(scenes);
     stage.end();

@@ -5,9 +5,9 @@ mod stage;
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::json;
 use slipway_api::annotation::{DRAIN_DEADLINE, FORCE_DELETE, NODE_CORDON_REASON, POD_CORDON};
+use slipway_runtime::clock::{Clock, SystemClock};
 
 use crate::stage::cluster::{Cluster, operator, until};
 use crate::stage::{Stage, condition};
@@ -96,10 +96,10 @@ async fn leave(cluster: &Cluster<'_>) {
 
     annotate(cluster, "worker-0", FORCE_DELETE, Some("true")).await;
     until(PATIENCE, "the forced one to go", async || gone(cluster, deleted, &["worker-0"])).await;
-    let deadline = Timestamp::now() + Duration::from_secs(4);
+    let deadline = SystemClock.now() + Duration::from_secs(4);
     annotate(cluster, "worker-1", DRAIN_DEADLINE, Some(&deadline.to_string())).await;
     until(PATIENCE, "the late one to go", async || gone(cluster, deleted, &["worker-0", "worker-1"])).await;
-    assert!(Timestamp::now() >= deadline, "it went before its time");
+    assert!(SystemClock.now() >= deadline, "it went before its time");
     assert!(cluster.are_running(&jobs[2..]), "nobody permitted that");
     cluster.end_job(jobs[2]);
     until(PATIENCE, "the last one to go", async || gone(cluster, deleted, &["worker-0", "worker-1", "worker-2"])).await;

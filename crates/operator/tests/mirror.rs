@@ -20,7 +20,7 @@ use slipway_runtime::apply::{Id, Writer};
 use crate::stage::cluster::{CONTROLLER, Cluster, operator, slurm_states, until};
 use crate::stage::{NAMESPACE, Stage, condition};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const PROTECT: &str = "nodeset.slinky.slurm.net/pod-protect";
 const DEADLINE: &str = "nodeset.slinky.slurm.net/pod-deadline";
 const BUDGET: &str = "slurm-workers-pdb-x";
@@ -297,7 +297,8 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
 
     drop(operator);
     watches.iter().for_each(tokio::task::JoinHandle::abort);
-    assert_eq!(never_too_few(notes.lock().unwrap().clone()), 4);
+    let most = never_too_few(notes.lock().unwrap().clone());
+    assert!(most >= 4, "{most} were marked at once");
     drop(cluster);
     stage.end();
 }

@@ -17,9 +17,11 @@ const NODESET: &str = "worker";
 const WORKERS: u32 = 8;
 /// A quarter of them.
 const AT_A_TIME: usize = 2;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// A minute of grace, and four steps of a few seconds each.
 const LASTS: Duration = Duration::from_secs(150);
+/// So long it is watched that no more is done than should be: a little longer than the grace of one that Slurm does not know.
+const WATCHED: Duration = Duration::from_secs(75);
 
 /// UIDs of the pods that are not being deleted, by the names of their nodes.
 async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
@@ -85,9 +87,9 @@ async fn lose_state(cluster: &Cluster<'_>) {
 async fn refuse_one(cluster: &Cluster<'_>) {
     cluster.kubelet.conduct("worker-8", Conduct::Unregistered);
     cluster.scale(NODESET, WORKERS + 1).await;
-    tokio::time::sleep(LASTS).await;
+    tokio::time::sleep(WATCHED).await;
     let deleted = cluster.deletions();
-    println!("a worker that is never registered was replaced {} times in {LASTS:?}", deleted.len());
+    println!("a worker that is never registered was replaced {} times in {WATCHED:?}", deleted.len());
     assert!(deleted.iter().all(|pod| pod == "worker-8") && (1..=2).contains(&deleted.len()), "{deleted:?}");
     assert_eq!(ready(cluster).await["reason"], "SlurmNodeNotRegistered");
     assert_eq!(condition(&cluster.nodeset(NODESET).await, "SlurmReachable")["status"], "True");
@@ -97,10 +99,10 @@ async fn refuse_one(cluster: &Cluster<'_>) {
 async fn fail_one(cluster: &Cluster<'_>) {
     cluster.kubelet.conduct("worker-8", Conduct::Fails);
     cluster.scale(NODESET, WORKERS + 1).await;
-    tokio::time::sleep(LASTS).await;
+    tokio::time::sleep(WATCHED).await;
     let deleted = cluster.deletions();
-    println!("a worker that ends at once was replaced {} times in {LASTS:?}", deleted.len());
-    assert!(deleted.iter().all(|pod| pod == "worker-8") && (6..=9).contains(&deleted.len()), "{deleted:?}");
+    println!("a worker that ends at once was replaced {} times in {WATCHED:?}", deleted.len());
+    assert!(deleted.iter().all(|pod| pod == "worker-8") && (4..=8).contains(&deleted.len()), "{deleted:?}");
     assert_eq!(ready(cluster).await["reason"], "PodsNotReady");
 }
 

@@ -3,6 +3,7 @@
 
 mod stage;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -263,5 +264,37 @@ async fn a_stalled_cluster_slows_no_other_and_what_is_missing_is_named() {
     stage.kubectl(&["create", "secret", "generic", "later", "--namespace", NAMESPACE, &format!("--from-literal=k={OLD_KEY}")]);
     registry.sees("keyless", "worker-1").await;
     drop(registry);
+    stage.end();
+}
+
+#[tokio::test]
+async fn a_drain_does_not_wait_behind_hundreds_of_comments() {
+    const NODES: u32 = 150;
+    let stage = stage_with_keys("slurm-order").await;
+    let registry = Registry::start(&stage);
+    let cluster = sim(NODES, OLD_KEY);
+    let served = serve(&cluster, 0).await;
+    create(&stage, "controllers", &controller("x", &json!({}))).await;
+    create(&stage, "restapis", &restapi("r", "x", served.address.port())).await;
+    registry.sees("x", "worker-1").await;
+
+    let comments: BTreeMap<String, String> = (0..NODES).map(|node| (format!("worker-{node}"), format!("comment {node}"))).collect();
+    assert!(registry.clusters.wish(NAMESPACE, "x", Wish::Describe(comments.clone())));
+    assert!(registry.clusters.wish(NAMESPACE, "x", Wish::Describe(comments)));
+    assert!(registry.clusters.wish(NAMESPACE, "x", Wish::Drain(vec!["worker-7".to_owned()], "a test".to_owned())));
+    eventually("the drain", async || {
+        let is_draining = cluster.world(|world| world.nodes["worker-7"].is_draining);
+        if is_draining { Ok(()) } else { Err("not yet".to_owned()) }
+    })
+    .await;
+    let described = || cluster.world(|world| world.nodes.values().filter(|node| node.comment.starts_with("comment ")).count());
+    assert!(described() < NODES as usize, "all {NODES} comments came before the drain");
+    eventually("every comment", async || match described() {
+        all if all == NODES as usize => Ok(()),
+        some => Err(format!("{some} of {NODES}")),
+    })
+    .await;
+    assert_eq!(cluster.requests("POST node/worker-"), u64::from(NODES), "the same twice is one");
+    drop((served, registry));
     stage.end();
 }

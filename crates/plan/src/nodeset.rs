@@ -82,9 +82,9 @@ pub struct Observed<'a> {
 }
 
 /// Plans for a NodeSet.
-pub fn nodeset(observed: Observed<'_>) -> Plan {
+pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut plan = Plan::default();
-    drift::plan_children(observed.shared.clone(), observed.seen, observed.now, &mut plan);
+    drift::plan_children(std::mem::take(&mut observed.shared), observed.seen, observed.now, &mut plan);
     ghost::plan_ghosts(&observed, &mut plan);
     adopt::plan_adoptions(&observed, &mut plan);
     plan_new_workers(&observed, &mut plan);
@@ -102,14 +102,13 @@ pub fn nodeset(observed: Observed<'_>) -> Plan {
 fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
     let Observed { replicas, problem, new_workers_wait, workers, orphans, .. } = observed;
     let missing = replicas.saturating_sub(workers.len() + orphans.len());
-    match problem.as_ref().or_else(|| new_workers_wait.as_ref().filter(|_| missing > 0)) {
-        Some(wait) => plan.report.waits.push(wait.clone()),
-        None => {
-            let creations = ghost::without_haunted(plan_scale_out(observed, missing), observed, plan);
-            let creations = claim::without_claims_that_go(creations, observed, plan);
-            plan.actions.extend(creations);
-        }
+    if let Some(wait) = problem.as_ref().or_else(|| new_workers_wait.as_ref().filter(|_| missing > 0)) {
+        plan.report.waits.push(wait.clone());
+        return;
     }
+    let creations = ghost::without_haunted(plan_scale_out(observed, missing), observed, plan);
+    let creations = claim::without_claims_that_go(creations, observed, plan);
+    plan.actions.extend(creations);
 }
 
 fn plan_scale_out(observed: &Observed<'_>, missing: usize) -> Vec<Action> {

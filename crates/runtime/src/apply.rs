@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions},
-    core::ApiResource,
+    core::{ApiResource, Status},
 };
 use serde_json::{Value, json};
 
@@ -75,14 +75,13 @@ impl Writer {
     ) -> Result<Option<String>, kube::Error> {
         let Id { namespace, name, uid } = object;
         let api = self.api(kind, namespace);
-        // The server keeps apart who owns what of the status and of the rest, so what we say here takes nothing away that we said elsewhere. Where
-        // there is nothing to say, an empty list would be one more thing to own.
-        let status = if conditions.is_empty() { json!({}) } else { json!({ "conditions": conditions }) };
-        let body = json!({
-            "apiVersion": kind.api_version, "kind": kind.kind,
-            "metadata": { "namespace": namespace, "name": name, "uid": uid },
-            "status": status,
+        // The server keeps apart who owns what of the status and of the rest, so what we say here takes nothing away that we said elsewhere.
+        let mut body = json!({
+            "apiVersion": kind.api_version, "kind": kind.kind, "metadata": { "namespace": namespace, "name": name, "uid": uid },
         });
+        if !conditions.is_empty() {
+            body["status"]["conditions"] = conditions.into();
+        }
         let Some(answer) = moot_is_none(api.patch_status(name, &self.forced(), &Patch::Apply(&body)).await)? else { return Ok(None) };
         // What another operator wrote before us is its own until somebody takes it away.
         let types = |conditions: &[Value]| -> Vec<String> {
@@ -155,9 +154,15 @@ impl Writer {
 /// That an object is gone, or another took its name, is an answer too.
 fn moot_is_none<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match outcome {
-        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(None),
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) || is_about_another(&status) => Ok(None),
         other => other.map(Some),
     }
+}
+
+/// Whether the server found that an apply would change the object's UID, so that it is another object.
+fn is_about_another(status: &Status) -> bool {
+    let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
+    status.code == 422 && causes.iter().any(|cause| cause.field == "metadata.uid")
 }
 
 fn version(object: DynamicObject) -> Option<String> {

@@ -171,7 +171,7 @@ impl Inner {
     fn see(self: Arc<Self>, pod: Arc<Pod>) {
         let Some(step) = self.next_step(&pod) else { return };
         let key = (pod.uid().unwrap_or_default(), step);
-        if !locked(&self.begun).insert(key.clone()) {
+        if !locked(&self.begun).insert(key) {
             return;
         }
         tokio::spawn(async move {

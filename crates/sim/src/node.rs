@@ -28,6 +28,8 @@ pub struct NodeRecord {
     pub reason_at: u64,
     pub reason_by: String,
     pub comment: String,
+    /// What it has beside processors and memory.
+    pub gres: String,
     pub extra: String,
     pub topology: String,
     pub address: String,
@@ -69,6 +71,7 @@ impl NodeRecord {
             reason_at: 0,
             reason_by: String::new(),
             comment: String::new(),
+            gres: String::new(),
             extra: String::new(),
             topology: String::new(),
             address: name.to_owned(),
@@ -141,6 +144,7 @@ impl NodeRecord {
         put("reason_changed_at", number(self.reason_at));
         put("reason_set_by_user", json!(self.reason_by));
         put("comment", json!(self.comment));
+        put("gres", json!(self.gres));
         put("extra", json!(self.extra));
         put("topology", json!(self.topology));
         put("reservation", json!(reservation));

@@ -54,8 +54,13 @@ pub(super) fn observe_claims(nodeset: &NodeSet, context: &Context) -> Vec<Claim>
     claims
 }
 
+/// Whether a claim was found to be going that is not among those that were observed.
+pub(super) fn is_one_more_going(nodeset: &NodeSet, observed: &[Claim], context: &Context) -> bool {
+    going(nodeset, context).iter().any(|going| observed.iter().all(|claim| claim.name != *going))
+}
+
 /// Claims of the NodeSet's namespace that no watch shows and that were found to be going, not long ago.
-pub(super) fn going(nodeset: &NodeSet, context: &Context) -> BTreeSet<String> {
+fn going(nodeset: &NodeSet, context: &Context) -> BTreeSet<String> {
     let now = context.clock.now();
     let going = context.memory.going_claims.sweep(|_, at| is_recent(*at, now));
     going.into_iter().filter(|(namespace, _)| Some(namespace) == nodeset.metadata.namespace.as_ref()).map(|(_, claim)| claim).collect()

@@ -27,5 +27,13 @@ pub(super) fn count(status: &mut NodeSetStatus, workers: &[Worker], replicas: i3
     status.slurm_drain = in_slurm(|node| node.has("Drain"));
 }
 
+/// Repeats the numbers from Slurm that are there already, as long as nobody was asked: an operator that just started has nothing to add.
+pub(super) fn keep_counts(before: &NodeSetStatus, status: &mut NodeSetStatus) {
+    status.slurm_idle = before.slurm_idle;
+    status.slurm_allocated = before.slurm_allocated;
+    status.slurm_down = before.slurm_down;
+    status.slurm_drain = before.slurm_drain;
+}
+
 #[cfg(test)]
 mod tests;

@@ -4,11 +4,11 @@ use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use serde_json::Value;
 use slipway_api::{NodeSet, NodeSetStatus};
 use slipway_plan::nodeset::{
-    Worker,
+    Pins, Worker,
     fit::{Demands, Fit, Node, Taint},
     parse_pins, pin_of, pins_text, plan_pins,
 };
-use slipway_runtime::view::NodeView;
+use slipway_runtime::view::{NodeView, TaintView};
 
 use crate::context::Context;
 
@@ -17,6 +17,8 @@ pub(super) struct Pinning<'a> {
     nodeset: &'a NodeSet,
     /// What the pods demand of nodes; nothing where that cannot be known now.
     demands: Option<Demands>,
+    /// As its status has them.
+    pins: Pins,
     context: &'a Context,
 }
 
@@ -24,14 +26,14 @@ impl<'a> Pinning<'a> {
     /// `pod` is any of the NodeSet's, as it would be made now.
     pub(super) fn new(nodeset: &'a NodeSet, pod: Option<&Value>, context: &'a Context) -> Self {
         let demands = pod.filter(|_| nodeset.spec.pin_to_node).and_then(|pod| Demands::parse(&pod["spec"]).ok());
-        Self { nodeset, demands, context }
+        let written = nodeset.status.as_ref().and_then(|status| status.ordinal_to_node.as_ref());
+        Self { nodeset, demands, pins: written.map(parse_pins).unwrap_or_default(), context }
     }
 
     /// Where a new pod has to go, if it does.
     pub(super) fn node(&self, ordinal: u32) -> Option<String> {
         let demands = self.demands.as_ref()?;
-        let pins = parse_pins(self.nodeset.status.as_ref()?.ordinal_to_node.as_ref()?);
-        pin_of(&pins, ordinal, |node| self.fit(demands, node)).map(str::to_owned)
+        pin_of(&self.pins, ordinal, |node| self.fit(demands, node)).map(str::to_owned)
     }
 
     /// Writes the pins into a status that has those of before. While it is not known what the pods demand, they stay.
@@ -39,7 +41,7 @@ impl<'a> Pinning<'a> {
         if !self.nodeset.spec.pin_to_node {
             status.ordinal_to_node = None;
         } else if let Some(demands) = &self.demands {
-            let before = parse_pins(status.ordinal_to_node.as_ref().unwrap_or(&std::collections::BTreeMap::new()));
+            let before = status.ordinal_to_node.as_ref().map(parse_pins).unwrap_or_default();
             status.ordinal_to_node = Some(pins_text(&plan_pins(&before, workers, |node| self.fit(demands, node))));
         }
     }
@@ -47,11 +49,11 @@ impl<'a> Pinning<'a> {
     /// How a node suits the pods; nothing where it is gone.
     fn fit(&self, demands: &Demands, node: &str) -> Option<Fit> {
         let node = self.context.stores.nodes.get(&ObjectRef::<NodeView>::new(node))?;
-        let taint = |taint: &'_ slipway_runtime::view::TaintView| {
-            (taint.key.clone(), taint.value.clone().unwrap_or_default(), taint.effect.clone())
-        };
-        let taints: Vec<_> = node.spec.taints.iter().map(taint).collect();
-        let taints = taints.iter().map(|(key, value, effect)| Taint { key, value, effect }).collect();
+        let taints = node.spec.taints.iter().map(taint).collect();
         Some(demands.fit(&Node { name: &node.name_any(), labels: node.labels(), taints }))
     }
+}
+
+fn taint(TaintView { key, value, effect }: &TaintView) -> Taint<'_> {
+    Taint { key, value: value.as_deref().unwrap_or_default(), effect }
 }

@@ -1,19 +1,17 @@
 //! What Slurm says about workers, and what is told to it about them.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod confirm;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use slipway_plan::{
     Action,
     gate::Answer,
-    nodeset::{Finish, Hold, InSlurm, Stage, Worker},
+    nodeset::{Finish, Hold, InSlurm},
 };
 use slipway_slurm::{
-    name::NodeName,
-    rest::{
-        RestError,
-        model::{Node, NodeState},
-    },
+    rest::model::{Node, NodeState},
     snapshot::{self, Deadline, Nodes, Snapshot},
 };
 use tokio::time::Instant;
@@ -26,9 +24,6 @@ use crate::{
 
 /// So long what we told Slurm about a node may stay unseen before we believe that nothing came of it.
 const SETTLE: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
-
-/// Nodes that are asked for by name in one pass: more than that takes longer than a pass may, and the rest has its turn in the next.
-const MOST_BY_NAME: usize = 20;
 
 /// One cluster, as a NodeSet looks at it.
 pub(super) struct Cluster<'a> {
@@ -50,6 +45,10 @@ impl<'a> Cluster<'a> {
         };
         let now = Instant::now();
         let fresh = snapshot.fresh_nodes(now);
+        // A list that lacks nodes which Slurm has is wrong in one place, so it is believed in none.
+        if let Some(missing) = fresh.as_ref().ok().map(|nodes| nodes.missing).filter(|missing| *missing > 0) {
+            return InSlurm::unknown(&format!("Slurm's list of nodes lacks {missing} that were in it"));
+        }
         let record = fresh.as_ref().ok().and_then(|nodes| nodes.get(node));
         let known = InSlurm {
             is_registered: answer(snapshot.is_registered(node, now)),
@@ -76,44 +75,6 @@ impl<'a> Cluster<'a> {
             }
             _ => known,
         }
-    }
-
-    /// Asks Slurm once more about the nodes of workers that are to be deleted, and leaves out of `actions` what is not so any more, or not known. What
-    /// was last read may be seconds old: a node may have registered since, and got a job. Answers whether something was left out.
-    pub(super) async fn confirm(&self, actions: &mut Vec<Action>, workers: &[Worker]) -> bool {
-        let deleted: BTreeSet<&str> = actions.iter().filter_map(deleted).collect();
-        let leaving: Vec<&Worker> = workers.iter().filter(|worker| deleted.contains(worker.uid.as_str())).collect();
-        if leaving.is_empty() {
-            return false;
-        }
-        // Who a user wants gone with its jobs is asked for nothing; that it is still the same pod, the deletion itself makes sure of.
-        let now = self.context.clock.now();
-        let (permitted, leaving): (Vec<&Worker>, Vec<&Worker>) = leaving.into_iter().partition(|worker| worker.leave.permits(now));
-        let mut safe: BTreeSet<&str> = permitted.iter().map(|worker| worker.uid.as_str()).collect();
-        let client = self.context.clusters.client(self.namespace, self.controller).filter(|_| !leaving.is_empty());
-        if let Some(client) = client {
-            let mut found = BTreeMap::new();
-            let listed = client.nodes(None, |node| drop(found.insert(node.name.clone(), node))).await;
-            let mut asked = 0;
-            for worker in leaving.iter().filter(|_| listed.is_ok()) {
-                let is_safe = match (found.get(&worker.node), NodeName::parse(&worker.node)) {
-                    (Some(node), _) => is_empty(node) && (worker.stage == Stage::Ended || gets_none(node)),
-                    (None, Err(_)) => true, // Slurm cannot have it
-                    // A list may lack a node by mistake, so it is asked for by its name.
-                    (None, Ok(name)) if asked < MOST_BY_NAME => {
-                        asked += 1;
-                        matches!(client.node(&name).await, Err(RestError::NotFound { .. }))
-                    }
-                    (None, Ok(_)) => false,
-                };
-                if is_safe {
-                    safe.insert(worker.uid.as_str());
-                }
-            }
-        }
-        let before = actions.len();
-        actions.retain(|action| !matches!(action, Action::DeleteWorker { uid, .. } if !safe.contains(uid.as_str())));
-        actions.len() < before
     }
 
     /// Whether Slurm was told something about one of these nodes whose effect is not seen yet.
@@ -191,13 +152,6 @@ impl<'a> Cluster<'a> {
     }
 }
 
-fn deleted(action: &Action) -> Option<&str> {
-    match action {
-        Action::DeleteWorker { uid, .. } => Some(uid),
-        _ => None,
-    }
-}
-
 /// Whether what Slurm was told of a node is seen there.
 fn shows(known: &InSlurm, told: &Told) -> bool {
     let is_held = match told.hold {
@@ -206,16 +160,6 @@ fn shows(known: &InSlurm, told: &Told) -> bool {
         hold => known.hold == hold,
     };
     is_held && told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason))
-}
-
-/// Whether Slurm gives the node no new job.
-fn gets_none(node: &Node) -> bool {
-    node.state.has(&NodeState::Drain) || (node.state.has(&NodeState::Down) && node.state.has(&NodeState::NotResponding))
-}
-
-/// Whether no job is on the node, as far as its record tells.
-fn is_empty(node: &Node) -> bool {
-    node.state.is_clear() && !node.state.is_busy() && node.alloc_cpus == 0
 }
 
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {

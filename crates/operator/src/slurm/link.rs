@@ -16,7 +16,11 @@ use slipway_slurm::{
     },
     snapshot::{Handle, Keeper, Pace, Snapshot},
 };
-use tokio::{sync::Notify, task::JoinHandle, time::Instant};
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    task::JoinHandle,
+    time::Instant,
+};
 
 use super::{
     Ground, Key, Wanted, Wish,
@@ -42,6 +46,8 @@ pub(super) struct Link {
 struct Line {
     key: Key,
     client: Arc<Client>,
+    /// Of the one pass that waits for answers.
+    turn: Arc<Semaphore>,
     handle: Handle,
     /// When slurmctld last read its configuration, or why that is not known.
     configured_at: Mutex<Result<Timestamp, String>>,
@@ -69,6 +75,7 @@ impl Link {
         let line = Arc::new(Line {
             key: key.clone(),
             client,
+            turn: Arc::new(Semaphore::new(1)),
             handle,
             configured_at: Mutex::new(Err("Slurm was not asked yet".to_owned())),
             configuration_soon: Notify::new(),
@@ -80,8 +87,12 @@ impl Link {
         let work = line.clone();
         // One task for all of it: none of the parts ends by itself, and where one panics the whole begins anew.
         let task = tokio::spawn(async move {
+            let read = async {
+                tokens.tried().await;
+                keeper.run().await;
+            };
             tokio::select! {
-                () = keeper.run() => {}
+                () = read => {}
                 () = tokens.keep_fresh(|| work.read_soon()) => {}
                 () = work.tell_changes(&wake) => {}
                 () = work.read_configuration(&wake) => {}
@@ -112,6 +123,11 @@ impl Link {
 
     pub(super) fn client(&self) -> Arc<Client> {
         self.line.client.clone()
+    }
+
+    pub(super) fn client_in_turn(&self) -> Option<(Arc<Client>, OwnedSemaphorePermit)> {
+        let turn = self.line.turn.clone().try_acquire_owned().ok()?;
+        Some((self.line.client.clone(), turn))
     }
 
     pub(super) fn read_soon(&self) {
@@ -178,8 +194,8 @@ impl Line {
         let mut handle = self.handle.clone();
         let mut seen = handle.latest();
         while let Ok(snapshot) = handle.changed().await {
-            if !std::ptr::eq(seen.nodes(), snapshot.nodes()) {
-                // Who reads a configuration tells its nodes to, so they change with it.
+            // Who reads a configuration tells its nodes to, which then count as started anew. Whatever else changes about them is no news of that.
+            if !std::ptr::eq(seen.nodes(), snapshot.nodes()) && last_start(&seen) != last_start(&snapshot) {
                 self.configuration_soon.notify_one();
             }
             seen = snapshot;
@@ -248,6 +264,11 @@ impl Line {
             self.read_soon();
         }
     }
+}
+
+/// When a slurmd last started, or read its configuration.
+fn last_start(snapshot: &Snapshot) -> Option<Timestamp> {
+    snapshot.nodes().iter().filter_map(|node| node.slurmd_start_time.moment()).max()
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -15,7 +15,10 @@ use slipway_api::{SecretKeyRef, image};
 use slipway_plan::unmet;
 use slipway_runtime::{clock::Clock, failure::ServerError};
 use slipway_slurm::rest::token::{RENEW_AFTER, TokenError, TokenSource, sign};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 /// The pauses after a key that could not be read.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
@@ -38,6 +41,8 @@ pub(super) struct Tokens {
     clock: Arc<dyn Clock>,
     current: Mutex<Current>,
     refused: Notify,
+    /// Whether the key was looked for at all.
+    is_tried: watch::Sender<bool>,
 }
 
 struct Current {
@@ -49,7 +54,7 @@ struct Current {
 impl Tokens {
     pub(super) fn new(place: KeyPlace, clock: Arc<dyn Clock>) -> Self {
         let current = Current { token: Err("its key was not read yet".to_owned()), is_refused: false };
-        Self { place, clock, current: Mutex::new(current), refused: Notify::new() }
+        Self { place, clock, current: Mutex::new(current), refused: Notify::new(), is_tried: watch::Sender::new(false) }
     }
 
     /// Makes tokens for ever: at once, when most of a token's life is over, and when one was refused. `renewed` hears of each new one.
@@ -74,11 +79,18 @@ impl Tokens {
                     next
                 }
             };
+            self.is_tried.send_replace(true);
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
                 () = self.refusal() => tokio::time::sleep_until(made_at + BETWEEN_REFUSALS).await,
             }
         }
+    }
+
+    /// Waits until there is a token, or is known why there is none: a call before that would fail over nothing.
+    pub(super) async fn tried(&self) {
+        // This holds the other end, so that it cannot be gone.
+        let _ = self.is_tried.subscribe().wait_for(|is_tried| *is_tried).await;
     }
 
     async fn renew(&self) -> Result<(), String> {

@@ -178,7 +178,7 @@ impl<'a> Cluster<'a> {
 
     /// How often each running job of the test was put back or lost: none ever is.
     pub fn are_running(&self, jobs: &[u64]) -> bool {
-        self.sim.world(|world| jobs.iter().all(|id| world.jobs.get(id).is_some_and(|job| job.is_running())))
+        self.sim.world(|world| jobs.iter().all(|id| world.jobs.get(id).is_some_and(slipway_sim::job::JobRecord::is_running)))
     }
 
     /// What the operator wrote in this namespace.

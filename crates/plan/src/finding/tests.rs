@@ -1,7 +1,9 @@
 use rstest::rstest;
 use serde_json::json;
+use slipway_api::device::{Device, Devices, GPU};
 
 use super::*;
+use crate::nodeset::gres::Amount;
 
 /// What is found, but for what is not served yet: that has a test of its own.
 fn words(kind: Kind, spec: &Value, references: &References) -> Vec<(Weight, String)> {
@@ -84,6 +86,24 @@ fn several_slurmctld_need_a_claim_that_several_nodes_can_mount(#[case] spec: Val
     let found = words(Kind::Controller, &spec, &with_claim(modes));
     assert_eq!(found.is_empty(), is_fine, "{found:?}");
     assert!(found.iter().all(|(weight, words)| *weight == Weight::Refusal && words.contains("ReadWriteMany")), "{found:?}");
+}
+
+#[test]
+fn limits_and_gres_that_differ_are_a_warning_to_whoever_writes_them() {
+    let gpus = Device { resource: "nvidia.com/gpu".to_owned(), names: &[GPU], count: 8 };
+    let stated = |count| vec![Amount { name: GPU.to_owned(), kind: None, count }];
+    let says = |count| References {
+        gres: Places {
+            devices: Devices { known: vec![gpus.clone()], has_others: false },
+            stated: Some(Ok(stated(count))),
+            ..Places::default()
+        },
+        ..References::default()
+    };
+    let (weight, found) = one(Kind::NodeSet, &json!({}), &says(4));
+    assert_eq!(weight, Weight::Warning);
+    assert!(found.contains("`Gres=gpu:4`") && found.contains("`nvidia.com/gpu: 8`"), "{found}");
+    assert_eq!(words(Kind::NodeSet, &json!({}), &says(8)), []);
 }
 
 /// A Controller `name` in namespace `slurm`.

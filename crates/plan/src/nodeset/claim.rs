@@ -97,13 +97,9 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, p
         let worker = workers.get(claim.pod.as_str()).copied();
         match (&claim.keeper, worker) {
             (Keeper::Other(_), _) => {}
-            (keeper, Some(worker)) if takes_along(worker) => {
-                if *keeper != Keeper::Pod(worker.uid.clone()) {
-                    handed.entry(worker.uid.clone()).or_default().push(claim.id());
-                }
-            }
-            // It was given to the pod for good: the pod is on its way out.
-            (Keeper::Pod(_), Some(worker)) if worker.stage == Stage::Going => {}
+            // It was given to its pod already, which is on its way out or about to be.
+            (Keeper::Pod(_), Some(worker)) if takes_along(worker) || worker.stage == Stage::Going => {}
+            (_, Some(worker)) if takes_along(worker) => handed.entry(worker.uid.clone()).or_default().push(claim.id()),
             (keeper, _) if *keeper != kept => {
                 let from = if let Keeper::Pod(uid) = keeper { Some(uid.clone()) } else { None };
                 changes.push(Action::KeepClaim { claim: claim.id(), from, with_nodeset: kept == Keeper::NodeSet });

@@ -152,7 +152,7 @@ fn asked(places: &Places) -> BTreeMap<String, Asked> {
     }
     for device in &places.devices.known {
         // Some have several names; the one that the user took is meant.
-        let name = device.names.iter().find(|name| all.contains_key(**name)).or(device.names.first());
+        let name = device.names.iter().find(|name| all.contains_key(**name)).or_else(|| device.names.first());
         let asked = all.entry(name.map_or(GPU, |name| *name).to_owned()).or_default();
         let limit = format!("{}: {}", device.resource, device.count);
         asked.limit = Some(match asked.limit.take() {

@@ -58,7 +58,7 @@ mod tests {
 
     fn on(node: &str, phase: Phase) -> Worker {
         let host = (!node.is_empty()).then(|| Host { name: node.to_owned(), ..Host::default() });
-        Worker { host, phase, ..worker(3, Stage::Starting, crate::nodeset::InSlurm::unknown("nobody asked")) }
+        Worker { phase, host, ..worker(3, Stage::Starting, crate::nodeset::InSlurm::unknown("nobody asked")) }
     }
 
     #[rstest]
@@ -80,7 +80,7 @@ mod tests {
         #[case] pin: Option<&str>,
     ) {
         let before: Pins = before.map(|node| (3, node.to_owned())).into_iter().collect();
-        let pins = plan_pins(&before, &[worker.clone()], fit);
+        let pins = plan_pins(&before, std::slice::from_ref(&worker), fit);
         assert_eq!(pins.get(&3).map(String::as_str), pin);
         assert_eq!(plan_pins(&pins, &[worker], fit), pins, "a second look changes nothing");
     }

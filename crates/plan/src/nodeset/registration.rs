@@ -35,19 +35,20 @@ pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<Stri
     let mut on_their_way: BTreeSet<&str> = tries.nodes().filter(|node| on_its_way(node, observed).is_some()).collect();
     let mut turns: Vec<Turn<'_>> = unregistered.iter().filter_map(|worker| Turn::of(worker, observed)).collect();
     turns.sort_by_key(|turn| (turn.times, turn.at, turn.worker.ordinal));
-    let mut next = Vec::new();
+    let (mut waiting, mut without_room) = (Vec::new(), Vec::new());
     for turn in &turns {
         let (worker, node) = (turn.worker, turn.worker.node.as_str());
-        let has_room = on_their_way.contains(node) || on_their_way.len() < *max_unavailable;
-        if turn.at > *now || !has_room {
-            let room_at = if has_room { turn.at } else { room_at(&on_their_way, observed) };
-            next.push((turn.at.max(room_at), worker));
+        if turn.at > *now {
+            waiting.push((turn.at, worker));
+        } else if !on_their_way.contains(node) && on_their_way.len() >= *max_unavailable {
+            without_room.push(worker);
         } else if can_be_made(observed) && is_allowed(worker) {
             on_their_way.insert(node);
             plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() });
         }
     }
-    let next = next.into_iter().min_by_key(|(at, worker)| (*at, worker.ordinal));
+    waiting.extend(without_room.first().map(|worker| (room_at(&on_their_way, observed), *worker)));
+    let next = waiting.into_iter().min_by_key(|(at, worker)| (*at, worker.ordinal));
     if let Some((at, _)) = next {
         plan.wake_within(until(at, *now));
     }

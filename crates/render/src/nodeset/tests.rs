@@ -64,7 +64,8 @@ fn a_node_set_with_claims_becomes_these_objects() {
     insta::assert_yaml_snapshot!("claims_of_worker-007", claims(&nodeset, "worker-007").unwrap());
     nodeset.spec.persistent_volume_claim_retention_policy =
         Some(ClaimRetention { when_deleted: Retention::Delete, when_scaled: Retention::Retain });
-    let owners: Vec<_> = claims(&nodeset, "worker-007").unwrap().iter().map(|claim| claim["metadata"]["ownerReferences"][0]["uid"].clone()).collect();
+    let owners: Vec<_> =
+        claims(&nodeset, "worker-007").unwrap().iter().map(|claim| claim["metadata"]["ownerReferences"][0]["uid"].clone()).collect();
     assert_eq!(owners, ["uid-of-NodeSet", "uid-of-NodeSet"]);
 }
 

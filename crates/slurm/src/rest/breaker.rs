@@ -1,7 +1,7 @@
 //! A pause for a server that does not answer.
 //!
 //! After some failures in a row nobody waits for the server any more: calls fail at once until the pause is over. Then one call at a
-//! time finds out whether the server is back. The pause grows, but a probe starts at least each ten seconds, so that work goes on soon
+//! time finds out whether the server is back. The pause grows, but a probe starts at least each five seconds, so that work goes on soon
 //! after the server does.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use super::error::RestError;
 /// So many failures in a row begin a pause. One restart of slurmrestd breaks the calls in flight, four at the most; the next one tells.
 const FAILURES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest time from the start of one probe to that of the next.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest time from the start of one probe to that of the next: half of the ten seconds within which work goes on.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The shortest time between the end of a probe and the next: one that ran into its time limit has used up its pause.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 

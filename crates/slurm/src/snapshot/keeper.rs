@@ -47,7 +47,7 @@ impl Default for Pace {
             audit: Duration::from_mins(5),
             confirm: Duration::from_secs(20),
             without_gates: Duration::from_secs(10),
-            retry: Duration::from_secs(10),
+            retry: Duration::from_secs(5),
             good_for: Duration::from_secs(30),
             believe_loss: Duration::from_secs(30),
         }
@@ -207,7 +207,8 @@ impl Keeper {
             let followed = self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner).clone();
             self.read_followed(&followed).await?;
         }
-        if self.due.jobs <= now {
+        // Nodes that have changed make the queue due a moment later than this began. Nobody is to see the ones without the other.
+        if self.due.jobs <= Instant::now() {
             self.read_jobs().await?;
         }
         if self.due.reservations <= now {

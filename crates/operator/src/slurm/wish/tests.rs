@@ -69,7 +69,7 @@ fn down(reason: &str) -> impl Fn(&mut NodeRecord) {
 async fn only_a_node_that_is_as_it_was_is_set_down(#[case] drain: &str, #[case] restarts: bool, #[case] reason: Option<&str>) {
     let ground = Ground::new(|node| {
         if !drain.is_empty() {
-            drained(drain)(node)
+            drained(drain)(node);
         }
     })
     .await;

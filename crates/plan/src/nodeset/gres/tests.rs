@@ -32,6 +32,7 @@ fn places(limit: u64, stated: &str, files: Option<Files>, in_slurm: &[&str]) -> 
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "files that are not known are None")]
 fn files(types: &str, detection: Detection, devices: &str) -> Option<Files> {
     let types = types.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     Some(Files { controller: "slurm".to_owned(), types, detection, devices: amounts(devices) })

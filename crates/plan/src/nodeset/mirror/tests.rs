@@ -74,7 +74,7 @@ fn carry_out(workers: &mut [Worker], plan: &Plan) {
             }
             Action::Describe { comments } => {
                 for worker in workers.iter_mut() {
-                    worker.in_slurm.comment = comments.get(&worker.node).cloned().unwrap_or(worker.in_slurm.comment.clone());
+                    worker.in_slurm.comment = comments.get(&worker.node).cloned().unwrap_or_else(|| worker.in_slurm.comment.clone());
                 }
             }
             _ => {}
@@ -146,17 +146,20 @@ fn the_busy_are_protected(#[case] protects: bool, #[case] in_slurm: InSlurm, #[c
 }
 
 #[rstest]
-#[case::ends(Finish::At("2026-03-04T05:06:07Z".parse().unwrap()), None, Some(Some("2026-03-04T05:06:07Z")))]
+#[case::ends(Finish::At("2026-03-04T05:06:07Z".parse().unwrap()), None, Some("2026-03-04T05:06:07Z"))]
 #[case::as_shown(Finish::At("2026-03-04T05:06:07Z".parse().unwrap()), Some("2026-03-04T05:06:07Z"), None)]
-#[case::no_limit(Finish::Never, None, Some(Some(NO_DEADLINE)))]
-#[case::free_again(Finish::Free, Some("2026-03-04T05:06:07Z"), Some(None))]
+#[case::no_limit(Finish::Never, None, Some(NO_DEADLINE))]
+#[case::free_again(Finish::Free, Some("2026-03-04T05:06:07Z"), Some(TAKEN_AWAY))]
 #[case::unknown(Finish::Unknown, Some("2026-03-04T05:06:07Z"), None)]
-fn a_pod_tells_when_its_last_job_ends(#[case] finish: Finish, #[case] shown: Option<&str>, #[case] mark: Option<Option<&str>>) {
+fn a_pod_tells_when_its_last_job_ends(#[case] finish: Finish, #[case] shown: Option<&str>, #[case] mark: Option<&str>) {
     let shown = Shown { deadline: shown.map(str::to_owned), ..Shown::default() };
     let workers = [Worker { shown, ..worker(0, Stage::Ready, InSlurm { finish, ..idle() }) }];
     let found = marks(&plan(&workers)).first().and_then(|marks| marks.annotations.get(annotation::POD_DEADLINE).cloned());
-    assert_eq!(found, mark.map(|mark| mark.map(str::to_owned)));
+    assert_eq!(found.map(|mark| mark.unwrap_or_else(|| TAKEN_AWAY.to_owned())).as_deref(), mark);
 }
+
+/// Stands for a mark that is taken away.
+const TAKEN_AWAY: &str = "taken away";
 
 #[test]
 fn both_marks_are_one_write() {

@@ -49,7 +49,7 @@ pub(super) fn fleet() -> impl Strategy<Value = Vec<Worker>> {
     prop::collection::btree_map(0..20_u32, one, 0..12).prop_map(|fleet| {
         let worker = |(ordinal, (stage, phase, in_slurm, deletion_cost, host, is_cordoned, leave))| {
             let gone_by = (stage == Stage::Going).then(|| at(0));
-            Worker { phase, deletion_cost, host, is_cordoned, leave, gone_by, ..worker(ordinal, stage, in_slurm) }
+            Worker { phase, gone_by, host, deletion_cost, is_cordoned, leave, ..worker(ordinal, stage, in_slurm) }
         };
         fleet.into_iter().map(worker).collect()
     })
@@ -148,7 +148,9 @@ impl World {
             }
         }
         let going: Vec<_> = self.fleet.iter().filter(|worker| worker.stage == Stage::Going).map(|worker| worker.uid.clone()).collect();
-        going.iter().for_each(|uid| self.remove(uid));
+        for uid in going {
+            self.remove(&uid);
+        }
         for up in self.fleet.iter_mut().filter(|worker| matches!(worker.stage, Stage::Starting | Stage::Ready)) {
             (up.stage, up.phase, up.available_from) = (Stage::Ready, Phase::Running, Some(at(0)));
             up.host.get_or_insert_default();
