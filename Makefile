@@ -59,10 +59,11 @@ fuzz: ## Look for inputs that break a reader, SECONDS=30 for each; what is found
 		else grep -vE '^#|^Recommended' $$corpus.log | tail -40; echo "an input that breaks $$target is in $$found"; exit 1; fi; \
 	done
 
-bench: ## Measure lists of hosts, snapshots of 10,000 nodes and passes.
+bench: ## Measure lists of hosts, snapshots of 10,000 nodes, passes, and plans for 10,000 workers.
 	@cargo bench --locked --profile load --package slipway-slurm --bench hostlist
 	@cargo bench --locked --profile load --package slipway-sim --bench snapshot
 	@cargo bench --locked --profile load --package slipway-operator --bench controller
+	@cargo bench --locked --profile load --package slipway-plan --bench nodeset
 
 lint: build $(DENY) /usr/bin/shellcheck ## Check formatting, clippy, licences and dependencies, charts, shell scripts.
 	@cargo fmt --all --check

@@ -102,4 +102,23 @@ impl Slurm {
         let shown = self.on_controller(&["squeue", "--noheader", "--states=RUNNING", "--sort=i", "--format=%N"])?;
         Ok(shown.split_whitespace().map(str::to_owned).collect())
     }
+
+    /// Waits until everything that is to be said about jobs that ended has been said: pods and NodeSet show that all workers are idle.
+    pub async fn until_at_rest(&self) -> Result<(), Failure> {
+        eventually("the pods to show that no job is there", PATIENCE, async || {
+            let text = self.kubectl(&["get", "pods", SELECTOR, "--output=json"]).map_err(|failure| failure.to_string())?;
+            let pods: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+            let pods = pods["items"].as_array().cloned().unwrap_or_default();
+            let is_at_rest = |pod: &&Value| {
+                let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                let is_idle = conditions.iter().any(|it| it["type"] == "SlurmNodeStateIdle" && it["status"] == "True");
+                is_idle && pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"].is_null()
+            };
+            let (resting, counted) =
+                (pods.iter().filter(is_at_rest).count(), self.resource("nodeset", WORKER)?["status"]["slurmIdle"].as_u64());
+            let is_all = resting == pods.len() && counted == u64::try_from(resting).ok();
+            if is_all { Ok(()) } else { Err(format!("{resting} of {} are, and the NodeSet counts {counted:?}", pods.len())) }
+        })
+        .await
+    }
 }

@@ -7,7 +7,7 @@ use slipway_bed::progress::{Progress, seconds};
 use slipway_tests::audit::Audit;
 use slipway_tests::eventually::eventually;
 use slipway_tests::ground::Ground;
-use slipway_tests::manifest::{Manifest, WORKER};
+use slipway_tests::manifest::Manifest;
 use slipway_tests::slurm::{OPERATOR_USER, Slurm};
 
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -20,6 +20,11 @@ const USERS: [&str; 2] = ["configmap/kube-root-ca.crt", "configmap/slurm-files"]
 fn left(slurm: &Slurm) -> Vec<String> {
     let names = slurm.kubectl(&["get", MADE, "--output=name"]).unwrap();
     names.lines().map(str::to_owned).filter(|name| !USERS.contains(&name.as_str())).collect()
+}
+
+/// The workers' pods, by UID.
+fn workers(slurm: &Slurm) -> Vec<String> {
+    slurm.pods().unwrap().iter().map(|pod| slurm.uid(pod)).collect()
 }
 
 /// What the operator made, changed or removed, status aside.
@@ -51,6 +56,7 @@ async fn second_life(ground: &Ground, slurm: &Slurm, former_job: u64) -> u64 {
     assert_eq!(slurm.show_job(former_job).unwrap().state, "COMPLETED", "the table of jobs is on the claim, which stayed");
     let job = slurm.run_job(2, "srun --label hostname").await.unwrap();
     assert!(job.state == "COMPLETED" && job.id > former_job, "{job:?}");
+    slurm.until_at_rest().await.unwrap();
     job.id
 }
 
@@ -60,6 +66,7 @@ async fn everything_can_be_deleted_in_every_way_and_made_again() {
     let slurm = ground.slurm("slurm", Manifest::demo().unwrap()).await.unwrap();
     ground.garbage_collector_knows_our_kinds().unwrap();
     let mut job = slurm.run_job(2, "srun --label hostname").await.unwrap().id;
+    slurm.until_at_rest().await.unwrap();
 
     for cascade in ["background", "foreground"] {
         let started = Instant::now();
@@ -71,21 +78,13 @@ async fn everything_can_be_deleted_in_every_way_and_made_again() {
         eprintln!("{cascade}: gone in {}, back and a job done after {}", seconds(gone), seconds(started.elapsed()));
     }
 
-    let before = left(&slurm);
+    let (before, orphans) = (left(&slurm), workers(&slurm));
     let audit = delete(&ground, &slurm, "orphan");
     assert_eq!(left(&slurm), before, "what was orphaned stays as it is");
     assert_eq!(acts(&audit), Vec::<String>::new(), "the operator acted on what it does not own any more");
-    // Workers without an owner are the user's, jobs and all: the NodeSet says so and waits.
-    ground.cluster.apply_text(&slurm.manifest.text(), Some(&slurm.namespace)).unwrap();
-    eventually("the NodeSet to say what stands in its way", PATIENCE, async || match slurm.is_ready("nodeset", WORKER) {
-        Err(why) if why.contains("belongs to someone else") => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await
-    .unwrap();
-    slurm.kubectl(&["delete", "pods", "--selector=app.kubernetes.io/name=slurmd", "--wait"]).unwrap();
     second_life(&ground, &slurm, job).await;
-    assert_eq!(left(&slurm), before, "all others were adopted: none was made anew");
+    assert_eq!(left(&slurm), before, "all were adopted: none was made anew");
+    assert_eq!(workers(&slurm), orphans, "workers keep their pods, and with them their jobs");
 
     let started = Instant::now();
     let audit = Audit::from_now(&ground.bed);

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use slipway_bed::progress::{Progress, seconds};
+use slipway_tests::audit::Write;
 use slipway_tests::eventually::eventually;
 use slipway_tests::ground::Ground;
 use slipway_tests::manifest::Manifest;
@@ -123,7 +124,10 @@ async fn jobs_survive_slurmctlds_death_in_every_way() {
         );
     }
     observer.verdict().await.unwrap();
-    assert_eq!(observer.operator_acts(), [], "Kubernetes alone brings slurmctld back");
+    // What workers show of the jobs and the nodes' cordons is another matter.
+    let is_mark = |write: &Write| write.verb == "patch" && (write.name.starts_with("worker-") || write.resource == "poddisruptionbudgets");
+    let acts: Vec<_> = observer.operator_acts().into_iter().filter(|write| !is_mark(write)).collect();
+    assert_eq!(acts, [], "Kubernetes alone brings slurmctld back");
     assert_eq!(observer.counts("slurmd").starts, 2, "no worker was started again");
     eprintln!(
         "longest time without an answer: {}, {} writes of the operator",

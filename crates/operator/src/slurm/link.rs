@@ -249,7 +249,10 @@ impl Line {
             }
             // Only now, so that nobody leaves it a second time meanwhile.
             locked(&self.wishes).pop_front();
-            self.read_soon();
+            match wish {
+                Wish::Reconfigure(_) => self.read_soon(),
+                _ => self.handle.read_soon(),
+            }
         }
     }
 
