@@ -3,6 +3,9 @@
 /// On a NodeSet with a scheduled update: its reservation in Slurm goes before it.
 pub const RESERVATION_FINALIZER: &str = "nodeset.slinky.slurm.net/reservation";
 
+/// On every NodeSet: its workers leave before it, without losing a job, and Slurm forgets them.
+pub const JOBS_FINALIZER: &str = "nodeset.slipway.dev/jobs";
+
 /// Which container `kubectl logs` and `kubectl exec` take.
 pub const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 /// Prefixes of annotations by which tools keep their own books on a resource: a copy of the manifest, the release, a sync. They are never inherited,

@@ -19,8 +19,12 @@ pub const SLURM_REACHABLE: &str = "SlurmReachable";
 /// On a NodeSet with GPUs or other generic resources: whether the pods' limits, the nodes' `Gres`, slurm.conf and gres.conf, and what Slurm has agree.
 pub const GRES_AGREES: &str = "GresAgrees";
 
+/// On a NodeSet whose workers are on Kubernetes nodes with topology or features: whether the nodes in Slurm have these.
+pub const NODE_ANNOTATIONS_APPLIED: &str = "NodeAnnotationsApplied";
+
 /// Every condition that we write on our resources.
-pub const OURS: [&str; 6] = [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES];
+pub const OURS: [&str; 7] =
+    [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED];
 
 /// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. Its reasons are [`CREATED`] and [`NOT_EXISTS`].
 pub const RESERVATION_CREATED: &str = "ReservationCreated";
@@ -46,6 +50,8 @@ pub enum Reason {
     PodsNotReady,
     /// More could be done, but it waits for something that protects jobs.
     WaitingForSlurm,
+    /// Workers are replaced by ones from a newer template.
+    Updating,
     /// Something was just asked for and its effect is not visible yet.
     Progressing,
     /// The resource is being deleted.
@@ -76,6 +82,8 @@ pub enum Reason {
     SchemaForeign,
     /// Two places say something different about GPUs or other generic resources.
     GresMismatch,
+    /// Topology or features on a Kubernetes node are none, or Slurm does not take them.
+    NodeAnnotationRefused,
     /// Slurm was asked about the workers, and answered.
     SlurmAnswers,
     /// What Slurm says about the workers is not known.
@@ -94,6 +102,7 @@ impl Reason {
                 | Self::ControllerNotReady
                 | Self::WaitingForSlurm
                 | Self::Progressing
+                | Self::Updating
                 | Self::Deleting
                 | Self::ConfigurationPending
                 | Self::ConfigurationUnverified
@@ -113,6 +122,7 @@ impl Reason {
             Self::PodsNotReady => "PodsNotReady",
             Self::WaitingForSlurm => "WaitingForSlurm",
             Self::Progressing => "Progressing",
+            Self::Updating => "Updating",
             Self::Deleting => "Deleting",
             Self::ReconcileFailed => "ReconcileFailed",
             Self::NotServed => "NotServed",
@@ -127,6 +137,7 @@ impl Reason {
             Self::SchemaOlder => "SchemaOlder",
             Self::SchemaForeign => "SchemaForeign",
             Self::GresMismatch => "GresMismatch",
+            Self::NodeAnnotationRefused => "NodeAnnotationRefused",
             Self::SlurmAnswers => "SlurmAnswers",
             Self::SlurmUnknown => "SlurmUnknown",
             Self::SlurmNodeNotRegistered => "SlurmNodeNotRegistered",

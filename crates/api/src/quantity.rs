@@ -25,6 +25,11 @@ pub fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
+/// One text for each amount, in thousandths; what is no quantity stays as it is.
+pub fn canonical(quantity: &str) -> String {
+    parse(quantity).map_or_else(|| quantity.to_owned(), |amount| format!("{:.0}m", amount * 1000.0))
+}
+
 fn parse(quantity: &str) -> Option<f64> {
     const SUFFIXES: [(&str, f64); 14] = [
         ("Ki", 1024.0),

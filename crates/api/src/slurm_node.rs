@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 pub const REASON_PREFIX: &str = "slurm-operator: ";
 /// Behind the prefix, on a node that is drained because its NodeSet shrinks. The same for all, so that many are drained in one call.
 pub const SCALE_IN: &str = "Pod is pending termination for scale-in";
+/// Behind the prefix, on a node that is drained because its pod is to be replaced by one from the present template.
+pub const UPDATE: &str = "Pod is pending termination for update";
+/// Behind the prefix, on a node that is drained because its NodeSet is being deleted.
+pub const DELETED: &str = "NodeSet is being deleted";
 /// Behind the prefix, on a node that the last act of its pod set down.
 pub const FAREWELL: &str = "Pod is terminating";
 /// Behind the prefix, on a node that was set down because its pod is gone and nobody said farewell.

@@ -25,6 +25,7 @@ use crate::{
     nodeset::{
         adopt::adopt,
         claim::{create_claims, hand_over, keep, restore_claims},
+        revision,
         shown::shown_since,
     },
     owner::owners_stay,
@@ -80,6 +81,13 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
             (Action::RestoreClaims { name }, Some(workers)) => {
                 restore_claims(workers.namespace, workers.claims(name)?, context).await?;
             }
+            (Action::StoreRevision { name, hash, number, data }, Some(workers)) => {
+                revision::store(workers.nodeset, name, hash, *number, data, context).await?;
+            }
+            (Action::RenumberRevision { name, uid, number }, Some(workers)) => {
+                revision::renumber(workers.namespace, name, uid, *number, context).await?;
+            }
+            (Action::DropRevision { name, uid }, Some(workers)) => revision::drop_revision(workers.namespace, name, uid, context).await?,
             (Action::Remove { key, uid }, _) => remove(key, uid, context).await?,
             (Action::MarkPod { .. } | Action::ShowConditions { .. }, _) => write_on_pods(group, context).await?,
             (Action::DeletePod { pod, grace, why }, _) => {
@@ -94,7 +102,10 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 | Action::Undrain { .. }
                 | Action::Resume { .. }
                 | Action::SetDown { .. }
-                | Action::Describe { .. },
+                | Action::Describe { .. }
+                | Action::Place { .. }
+                | Action::Forget { .. }
+                | Action::Release,
                 _,
             )
             | (
@@ -103,7 +114,10 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 | Action::AdoptWorker { .. }
                 | Action::HandOver { .. }
                 | Action::KeepClaim { .. }
-                | Action::RestoreClaims { .. },
+                | Action::RestoreClaims { .. }
+                | Action::StoreRevision { .. }
+                | Action::RenumberRevision { .. }
+                | Action::DropRevision { .. },
                 None,
             ) => {}
         }

@@ -18,7 +18,7 @@ use slipway_runtime::{
     clock::Clock,
     events::{Events, Kind},
     metrics::Metrics,
-    view::{ClaimView, NodeView, PodView},
+    view::{ClaimView, NodeView, PodView, RevisionView},
 };
 
 use crate::{charge::Charges, memory::Memory, served::Guard, slurm::Clusters};
@@ -50,6 +50,7 @@ pub(crate) struct Stores {
     pub(crate) pods: Store<PodView>,
     /// Those of workers.
     pub(crate) claims: Store<ClaimView>,
+    pub(crate) revisions: Store<RevisionView>,
     /// Those of the whole cluster, as they belong to no namespace.
     pub(crate) nodes: Store<NodeView>,
     pub(crate) children: BTreeMap<ChildKind, Store<DynamicObject>>,

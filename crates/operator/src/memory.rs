@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     hash::Hash,
+    mem::Discriminant,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -16,7 +17,7 @@ use slipway_plan::{
     Marks,
     drift::Accepted,
     finding::Finding,
-    nodeset::{Hold, Keeper, Tries},
+    nodeset::{Hold, Keeper, Place, Revision, Tries},
 };
 
 /// After this time a write that the cache does not show counts as undone.
@@ -56,12 +57,18 @@ pub(crate) struct Memory {
     pub(crate) budgets: Map<String, Arc<tokio::sync::Mutex<()>>>,
     /// Comments that were left for nodes, by `namespace/controller/node`.
     pub(crate) described: Map<String, (String, Timestamp)>,
+    /// Where Slurm was told that nodes are, or what they have, by `namespace/controller/node` and which of the two.
+    pub(crate) placed: Map<(String, Discriminant<Place>), (Place, Timestamp)>,
+    /// How often Slurm was made to read its configuration so that nodes change partitions, by `namespace/controller` and by that and the NodeSet.
+    pub(crate) moves: Map<String, Repeats>,
     /// Since when a node has responded to slurmctld, or not, likewise. One that was never seen silent is not here.
     pub(crate) responses: Map<String, Response>,
     /// What Slurm was told about nodes, by `namespace/controller/node`.
     pub(crate) told: Map<String, Told>,
     /// Workers that had to be replaced, by the UID of their NodeSet.
     pub(crate) tries: Map<String, Tries>,
+    /// The template that was last stored, by the UID of its NodeSet.
+    pub(crate) stored: Map<String, (Revision, Timestamp)>,
     /// The configuration that each Controller wants, by `namespace/name`.
     pub(crate) wanted: Map<String, Wanted>,
     /// What was found in the configuration that is published, likewise: it is the same at every look, and looking costs time.

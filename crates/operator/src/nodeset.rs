@@ -4,11 +4,14 @@ pub(crate) mod adopt;
 pub(crate) mod claim;
 mod cordon;
 mod count;
+mod deletion;
 mod ghost;
 pub(crate) mod gres;
 mod pin;
+mod place;
 mod protect;
 mod reach;
+pub(crate) mod revision;
 pub(crate) mod shown;
 mod slurm;
 mod tries;
@@ -18,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
-    NodeSet, NodeSetStatus,
+    NodeSet, NodeSetStatus, UpdateKind,
     child::{ChildKey, ChildKind},
     name,
 };
@@ -47,6 +50,7 @@ use self::{
     pin::Pinning,
     protect::Turn,
     reach::{keep_saying, observe_reach},
+    revision::observe_revisions,
     slurm::Cluster,
     worker::{is_unseen, observe_workers},
 };
@@ -68,28 +72,33 @@ impl Reconcile<NodeSet> for NodeSets {
     async fn pass(&self, nodeset: Arc<NodeSet>) -> Result<Next, Error> {
         let context = self.0.as_ref();
         if nodeset.metadata.deletion_timestamp.is_some() {
-            return Ok(Next::OnChange); // its pods go with it
+            return deletion::pass(&nodeset, context).await;
         }
         let mut findings = findings_of(Kind::NodeSet, nodeset.as_ref());
         status::note_findings(nodeset.as_ref(), &findings, context);
         if report_obstacle(nodeset.as_ref(), Kind::NodeSet, &findings, context).await? {
             return Ok(Next::OnChange);
         }
+        deletion::hold(&nodeset, context).await?;
         let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
         let controller = &nodeset.spec.controller_ref.name;
-        // Before anything that Slurm says is looked at: it may answer for the first time meanwhile, and then nothing is known here yet.
         // Before anything else of Slurm is looked at: who was not asked by now may have answered in the next moment, and not the other way round.
         let reach = observe_reach(&namespace, controller, context);
         let is_unasked = reach == plan::Reach::Unasked;
         let cluster = Cluster::new(&namespace, controller, context);
-        let (workers, on_pods) = observe_workers(&nodeset, &cluster, context);
+        let revisions = observe_revisions(&nodeset, context);
+        let (workers, on_pods) = observe_workers(&nodeset, &revisions, &cluster, context);
         findings.extend(on_pods);
         let ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
         let orphans = observe_orphans(&nodeset, context);
         let claims = observe_claims(&nodeset, context);
         claim::tell_conflicts(&nodeset, &claims, context);
         let setup = gres::observe_setup(&nodeset, &workers, context);
-        let references = observe(&nodeset, &namespace, context).map(|references| render::References { gres: setup.clone(), ..references });
+        let references = observe(&nodeset, &namespace, context).map(|references| render::References {
+            gres: setup.clone(),
+            hash: revisions.current().text,
+            ..references
+        });
         // From here on nobody else writes the budget, so what is known of it is what it is.
         let turn = Turn::begin(&namespace, controller, &workers, nodeset.spec.workload_disruption_protection, context).await;
         let seen = context.seen([
@@ -131,7 +140,10 @@ impl Reconcile<NodeSet> for NodeSets {
             retention: nodeset.spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
             tries: &tries,
             max_unavailable: nodeset.spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
+            update: update(&nodeset),
+            revisions: &revisions,
             reach,
+            moves: place::observe_moves(&nodeset, &workers, context),
             ghosts: &ghosts,
             seen: &seen,
             now: context.clock.now(),
@@ -152,6 +164,7 @@ impl Reconcile<NodeSet> for NodeSets {
 
         plan.report.findings = findings;
         plan.report.sayings.extend(gres::agreement(&nodeset, setup.as_ref(), &workers));
+        plan.report.sayings.extend(place::applied(&nodeset, &workers));
         keep_saying(&nodeset, &mut plan.report);
         let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
             | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
@@ -162,6 +175,7 @@ impl Reconcile<NodeSet> for NodeSets {
         let done =
             act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context)
                 .await;
+        place::remember_move(&nodeset, &plan.actions, &workers, context);
         // Where no pod can be made, those that are there are still told of and shown as they are.
         plan.actions.iter().for_each(|action| cluster.tell(action));
         let shown = act(&on_pods, None, context).await;
@@ -170,6 +184,9 @@ impl Reconcile<NodeSet> for NodeSets {
         let fill = |status: &mut NodeSetStatus| {
             let before = status.clone();
             count(status, &workers, nodeset.spec.replicas, now);
+            let hash = revisions.current();
+            status.collision_count = (hash.collisions > 0).then_some(hash.collisions).or(status.collision_count);
+            status.node_set_hash = hash.text;
             if is_unasked {
                 keep_counts(&before, status);
             }
@@ -200,7 +217,20 @@ fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<rend
         return Err(unmet::no_reference("spec.controllerRef"));
     }
     let found = context.stores.controller(namespace, controller).ok_or_else(|| unmet::no_controller(namespace, controller))?;
-    Ok(render::References { controller: found.as_ref().clone(), cluster_domain: context.cluster_domain.clone(), gres: None })
+    Ok(render::References {
+        controller: found.as_ref().clone(),
+        cluster_domain: context.cluster_domain.clone(),
+        gres: None,
+        hash: String::new(),
+    })
+}
+
+/// How workers get a changed template.
+fn update(nodeset: &NodeSet) -> plan::Update {
+    match nodeset.spec.update_strategy.as_ref().map(|strategy| strategy.kind).unwrap_or_default() {
+        UpdateKind::RollingUpdate => plan::Update::Rolling,
+        UpdateKind::OnDelete | UpdateKind::ScheduledUpdate => plan::Update::OnDelete,
+    }
 }
 
 /// slurmd fetches its configuration from slurmctld. One that finds nobody there tries again ever more rarely, so it is not started before.

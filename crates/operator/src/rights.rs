@@ -38,6 +38,8 @@ pub const RIGHTS: &[Right] = &[
         names: &[],
         verbs: &["patch"],
     },
+    // Finalizers of NodeSets.
+    Right { group: GROUP, resources: &["nodesets"], names: &[], verbs: &["patch"] },
     // Where the cluster checks it, an owner reference that blocks deletion needs this right on the owner.
     Right {
         group: GROUP,
@@ -61,6 +63,8 @@ pub const RIGHTS: &[Right] = &[
     // Claims that slurmctld's state is on: by name. Those of workers: made, and given an owner, by which Kubernetes may delete them later. Where the
     // cluster checks it, only who may delete an object may change its owners.
     Right { group: "", resources: &["persistentvolumeclaims"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
+    // What workers were made from.
+    Right { group: "apps", resources: &["controllerrevisions"], names: &[], verbs: &["create", "delete", "list", "patch", "watch"] },
     // Keys, of which only hashes are kept. By name: no list, no watch.
     Right { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
     // Whether the API server keeps every field of ours.

@@ -36,7 +36,7 @@ use slipway_runtime::{
     metrics::Metrics,
     queue::{self, Reconcile},
     tasks::Tasks,
-    view::{ClaimView, PodView},
+    view::{ClaimView, PodView, RevisionView},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +78,7 @@ impl Scope {
         let mut nodesets: Hub<NodeSet> = self.hub(());
         let mut pods: Hub<PodView> = self.hub(());
         let mut claims: Hub<ClaimView> = self.hub(());
+        let mut revisions: Hub<RevisionView> = self.hub(());
         let mut children: BTreeMap<ChildKind, Hub<DynamicObject>> =
             ChildKind::ALL.into_iter().map(|kind| (kind, self.hub(resource(kind)))).collect();
         let stores = Stores {
@@ -87,12 +88,14 @@ impl Scope {
             nodesets: nodesets.store(),
             pods: pods.store(),
             claims: claims.store(),
+            revisions: revisions.store(),
             nodes: nodes.store(),
             children: children.iter().map(|(kind, hub)| (*kind, hub.store())).collect(),
         };
 
         let mut caches =
             vec![accountings.filled(), controllers.filled(), restapis.filled(), nodesets.filled(), pods.filled(), claims.filled()];
+        caches.push(revisions.filled());
         caches.extend(children.values().map(Hub::filled));
         caches.extend(definitions.filled());
         caches.push(nodes.filled());
@@ -104,6 +107,7 @@ impl Scope {
             vec![nodesets.route(itself), controllers.route(nodesets_of_it(&stores)), pods.route(|pod: &PodView| owners(pod))];
         // A pod that nobody controls may be taken over; a claim belongs to nobody, most of the time.
         for_nodesets.push(pods.route(|pod: &PodView| its_instance(pod, Component::Worker)));
+        for_nodesets.push(revisions.route(|revision: &RevisionView| owners(revision)));
         for_nodesets.push(claims.route(|claim: &ClaimView| its_instance(claim, Component::Worker)));
         // Pods of slurmctld and slurmrestd belong to their workloads; what troubles them is told on our resources.
         for_controllers.push(pods.route(|pod: &PodView| its_instance(pod, Component::Controller)));
@@ -141,6 +145,8 @@ impl Scope {
         self.follow(pods, self.api(), ours.clone(), tasks);
         let of_workers = watcher::Config::default().labels(&format!("{}={}", label::NAME, Component::Worker.daemon()));
         self.follow(claims, self.api(), of_workers, tasks);
+        // Those of other operators of this API have no other label in common; and no other way to tell them from those of StatefulSets.
+        self.follow(revisions, self.api(), watcher::Config::default().labels(label::TEMPLATE_HASH), tasks);
         for (kind, hub) in children {
             self.follow(hub, self.dynamic_api(kind), ours.clone(), tasks);
         }

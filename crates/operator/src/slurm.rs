@@ -7,6 +7,7 @@ mod address;
 mod hold;
 mod link;
 mod question;
+mod refusal;
 mod state;
 mod token;
 mod wanted;
@@ -24,6 +25,7 @@ use futures::{
 use jiff::Timestamp;
 use kube::runtime::reflector::{ObjectRef, Store};
 use slipway_api::{NodeSet, RestApi, SlurmController};
+use slipway_plan::nodeset::Refusal;
 use slipway_runtime::{clock::Clock, hub::Filled, metrics::Metrics};
 use slipway_slurm::{rest::Client, snapshot::Snapshot};
 use tokio::sync::OwnedSemaphorePermit;
@@ -31,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use address::Address;
 pub use hold::hold;
-pub use question::{partitions_have_jobs, registered_nodes, workers_behind};
+pub use question::{jobs_naming, partitions_have_jobs, registered_nodes, workers_behind};
 pub use state::state_words;
 pub use wanted::Key;
 pub use wish::Wish;
@@ -112,6 +114,11 @@ impl Clusters {
             link.wish(wish);
             true
         })
+    }
+
+    /// What Slurm did not take about a node a while ago. Never waits.
+    pub fn refusals(&self, namespace: &str, controller: &str, node: &str) -> Vec<Refusal> {
+        self.links().get(&Key::new(namespace, controller)).map(|link| link.refusals(node)).unwrap_or_default()
     }
 
     /// Has nodes and queue read soon unless they just were, before a decision that must not miss a job that came a moment ago. Whoever looks at

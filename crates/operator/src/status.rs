@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use slipway_api::{
     API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
     SlurmController, Token, TokenStatus,
-    condition::{CONFIGURATION_APPLIED, GRES_AGREES, OURS, READY, Reason, SLURM_REACHABLE, SPEC_ACCEPTED, Saying, Standing},
+    condition::{
+        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, Reason, SLURM_REACHABLE, SPEC_ACCEPTED, Saying, Standing,
+    },
     label::Component,
 };
 use slipway_plan::{
@@ -15,7 +17,7 @@ use slipway_plan::{
     drift::covers,
     finding::{Finding, refusal},
 };
-use slipway_render::nodeset::template_hash;
+use slipway_render::nodeset::revision;
 use slipway_runtime::{
     events::Kind,
     failure::{Classify, Failure, chain},
@@ -71,7 +73,10 @@ reported!(
     NodeSetStatus,
     "NodeSet",
     fn complete(&self, status: &mut NodeSetStatus) {
-        status.node_set_hash = template_hash(self);
+        // Which stored one it is, only a pass knows.
+        if status.node_set_hash.is_empty() {
+            status.node_set_hash = revision::hash(self);
+        }
         status.selector = Component::Worker.selector_text(&self.name_any());
         status.observed_generation = self.metadata.generation;
     }
@@ -105,8 +110,8 @@ pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure
     let ready = Saying { type_: READY, standing: Standing::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
     let kept: &[&str] = match &noted {
-        Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES],
-        None => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, SPEC_ACCEPTED],
+        Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED],
+        None => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, SPEC_ACCEPTED],
     };
     let findings = accepted(&noted.unwrap_or_default());
     let sayings = std::iter::once(ready).chain(findings).chain(context.guard.saying(K::KIND)).collect();

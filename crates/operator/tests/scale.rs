@@ -29,14 +29,20 @@ async fn selected(cluster: &Cluster<'_>, scale: &Value) -> u64 {
 }
 
 /// One round of an HPA, as the API server saw it: it reads the scale, counts the pods that the selector finds, and replaces the scale with what it
-/// computed, by the version that it read.
+/// computed, by the version that it read. Where somebody wrote in between, it begins anew. Answers with what it read last.
 async fn hpa(cluster: &Cluster<'_>, replicas: u64) -> Value {
-    let mut read = scale(cluster).await;
-    assert_eq!(selected(cluster, &read).await, read["status"]["replicas"].as_u64().unwrap_or(0), "{read}");
-    read["spec"]["replicas"] = replicas.into();
-    let answer = cluster.stage.replace(&cluster.scale_path(NODESET), &read).await;
-    assert_eq!(answer.code, 200, "{answer:?}");
-    read
+    const TRIES: usize = 5;
+    for left in (0..TRIES).rev() {
+        let mut read = scale(cluster).await;
+        assert_eq!(selected(cluster, &read).await, read["status"]["replicas"].as_u64().unwrap_or(0), "{read}");
+        read["spec"]["replicas"] = replicas.into();
+        let answer = cluster.stage.replace(&cluster.scale_path(NODESET), &read).await;
+        if answer.code == 200 {
+            return read;
+        }
+        assert!(answer.code == 409 && left > 0, "{answer:?}");
+    }
+    Value::Null
 }
 
 /// Waits until so many are there, and all who count agree.

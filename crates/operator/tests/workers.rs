@@ -43,6 +43,13 @@ async fn come(cluster: &Cluster<'_>) {
     let (writes, calls) = (cluster.writes().len(), cluster.sim.requests(""));
     cluster.create_nodeset(NODESET, WORKERS).await;
     let took = cluster.settles(NODESET, WORKERS as usize, PATIENCE).await;
+    until(PATIENCE, "a comment on each node", async || {
+        match cluster.sim.world(|world| world.nodes.values().filter(|node| node.comment.is_empty()).count()) {
+            0 => Ok(()),
+            bare => Err(format!("{bare} have none")),
+        }
+    })
+    .await;
     is_read_twice(cluster).await;
     let by_kind = cluster.writes().split_off(writes).into_iter().fold(std::collections::BTreeMap::new(), |mut by_kind, write| {
         *by_kind.entry(format!("{} {}/{}", write.verb, write.resource, write.subresource)).or_insert(0) += 1;

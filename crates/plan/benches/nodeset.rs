@@ -9,7 +9,10 @@ use slipway_api::slurm_node::{CONDITION_PREFIX, PodInfo, REASON_PREFIX, SCALE_IN
 use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
-    nodeset::{Finish, Hold, Host, InSlurm, Leave, Observed, Phase, Reach, Shown, Stage, Tries, Worker, nodeset as plan},
+    nodeset::{
+        Finish, Hold, Host, InSlurm, Leave, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Stage, Tries, Update, Worker,
+        nodeset as plan,
+    },
 };
 
 const RUNS: usize = 50;
@@ -39,7 +42,8 @@ fn worker(ordinal: u32) -> Worker {
         ready_since: Some(Timestamp::UNIX_EPOCH),
         available_from: Some(Timestamp::UNIX_EPOCH),
         gone_by: None,
-        host: Some(Host { name: format!("host-{ordinal}"), cordon: None }),
+        host: Some(Host { name: format!("host-{ordinal}"), ..Host::default() }),
+        hash: "now".to_owned(),
         is_current: true,
         deletion_cost: 0,
         is_cordoned: false,
@@ -76,6 +80,8 @@ fn leaving(mut workers: Vec<Worker>) -> Vec<Worker> {
 
 fn measure(what: &str, workers: &[Worker], replicas: u32) {
     let (seen, tries) = (SeenChildren::new(), Tries::new());
+    let stored = Revision { name: "worker-now".into(), uid: "r".into(), hash: "now".into(), number: 1, meaning: "now".into() };
+    let revisions = Revisions { meaning: "now".into(), data: serde_json::Value::Null, stored: vec![stored], keep: 0 };
     let pass = || {
         plan(Observed {
             namespace: "slurm",
@@ -95,7 +101,10 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
             retention: slipway_api::ClaimRetention::default(),
             tries: &tries,
             max_unavailable: 1,
+            update: Update::Rolling,
+            revisions: &revisions,
             reach: Reach::Answers,
+            moves: Moves::Now,
             ghosts: &[],
             seen: &seen,
             now: Timestamp::UNIX_EPOCH + Duration::from_hours(1),
@@ -120,6 +129,6 @@ fn main() {
     let workers: Vec<Worker> = (0..WORKERS).map(worker).collect();
     measure("10,000 workers at rest", &workers, WORKERS);
     measure("10,000 workers, all to be drained for a scale-in", &workers, 10);
-    measure("10,000 workers, half of them leaving", &leaving(workers.clone()), WORKERS / 2);
+    measure("10,000 workers, half of them leaving", &leaving(workers), WORKERS / 2);
     measure("10,000 workers to be made", &[], WORKERS);
 }

@@ -2,6 +2,8 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use slipway_api::child::{Child, ChildKey};
 
+use crate::nodeset::Place;
+
 /// One write. Each can be repeated without harm.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -34,6 +36,18 @@ pub enum Action {
     Resume { nodes: Vec<String> },
     /// Set nodes down whose pods are gone, so that Slurm sends no job there and starts theirs elsewhere. Only [`crate::gate`] gives leave to make this.
     SetDown { nodes: Vec<String>, reason: String },
+    /// Keep what pods are made of now.
+    StoreRevision { name: String, hash: String, number: i64, data: Box<serde_json::Value> },
+    /// Make a stored template the newest.
+    RenumberRevision { name: String, uid: String, number: i64 },
+    /// Forget a former template, if it is still the one with this UID.
+    DropRevision { name: String, uid: String },
+    /// Delete records of Slurm whose pods are gone for good.
+    Forget { nodes: Vec<String> },
+    /// Let a NodeSet go that is being deleted.
+    Release,
+    /// Tell Slurm where these nodes are in the network, or what they have.
+    Place { nodes: Vec<String>, place: Place },
     /// Write these comments on nodes of Slurm, by node.
     Describe { comments: BTreeMap<String, String> },
     /// Make our conditions of a worker pod these, by type, with their messages; all are `True`. Conditions of others stay.
@@ -110,6 +124,12 @@ impl fmt::Display for Action {
             Self::Undrain { nodes } => write!(out, "undrain {}", nodes.join(", ")),
             Self::Resume { nodes } => write!(out, "resume {}", nodes.join(", ")),
             Self::SetDown { nodes, reason } => write!(out, "set down {}: {reason}", nodes.join(", ")),
+            Self::StoreRevision { name, number, .. } => write!(out, "store revision `{name}` as number {number}"),
+            Self::RenumberRevision { name, number, .. } => write!(out, "renumber revision `{name}` to {number}"),
+            Self::DropRevision { name, .. } => write!(out, "drop revision `{name}`"),
+            Self::Forget { nodes } => write!(out, "forget {}", nodes.join(", ")),
+            Self::Release => out.write_str("release the NodeSet"),
+            Self::Place { nodes, place } => write!(out, "place {}: {place}", nodes.join(", ")),
             Self::Describe { comments } => write!(out, "describe {}", comments.keys().cloned().collect::<Vec<_>>().join(", ")),
             Self::ShowConditions { pod, conditions } => {
                 write!(out, "show on pod `{}`: {}", pod.name, conditions.keys().cloned().collect::<Vec<_>>().join(", "))

@@ -14,6 +14,7 @@ use crate::{
 
 mod adopt;
 mod claim;
+mod deletion;
 mod ended;
 pub mod fit;
 mod ghost;
@@ -23,21 +24,28 @@ mod in_slurm;
 mod mirror;
 mod permit;
 mod pin;
+mod place;
 mod reach;
 mod registration;
 mod removal;
+mod revision;
 mod tries;
+mod update;
 mod victim;
 mod worker;
 
 pub use adopt::Orphan;
 pub use claim::{Claim, Keeper, without_idle_handovers};
+pub use deletion::{Remains, deletion};
 pub use in_slurm::{Finish, Hold, InSlurm};
 pub use mirror::plan_protection;
 pub use permit::{Permit, doubts};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
+pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
+pub use revision::{Hash, Revision, Revisions};
 pub use tries::Tries;
+pub use update::Update;
 pub use victim::plan_scale_in;
 pub use worker::{Ghost, Host, Leave, Phase, Shown, Stage, Worker};
 
@@ -73,8 +81,13 @@ pub struct Observed<'a> {
     pub tries: &'a Tries,
     /// How many workers may be missing at a time, at least one.
     pub max_unavailable: usize,
+    /// How workers get a changed template.
+    pub update: Update,
+    pub revisions: &'a Revisions,
     /// Whether Slurm can be asked about the workers.
     pub reach: Reach,
+    /// Whether Slurm may be made to read its configuration once more, for nodes whose features ask for other partitions.
+    pub moves: Moves,
     /// Records of this NodeSet in Slurm that have no pod.
     pub ghosts: &'a [Ghost],
     pub seen: &'a SeenChildren,
@@ -85,13 +98,15 @@ pub struct Observed<'a> {
 pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut plan = Plan::default();
     drift::plan_children(std::mem::take(&mut observed.shared), observed.seen, observed.now, &mut plan);
+    revision::plan_revisions(&observed, &mut plan);
     ghost::plan_ghosts(&observed, &mut plan);
     adopt::plan_adoptions(&observed, &mut plan);
     plan_new_workers(&observed, &mut plan);
     let leaving = removal::plan_removals(&observed, &mut plan);
-    registration::plan_registration(&observed, &leaving, &mut plan);
+    registration::plan_registration(&observed, &leaving.scaled, &mut plan);
     hold::plan_holds(&observed, &leaving, &mut plan);
-    claim::plan_claims(&observed, &leaving, &mut plan);
+    claim::plan_claims(&observed, &leaving.scaled, &mut plan);
+    place::plan_places(&observed, &mut plan);
     mirror::plan_mirror(&observed, &mut plan);
     report_progress(&observed, &mut plan);
     reach::plan_reach(&observed, &mut plan);
@@ -132,8 +147,13 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
         plan.report.wait(Reason::PodsNotReady, format!("{ready} of {replicas} workers are ready{}", trouble.unwrap_or_default()));
     }
     if outdated > 0 {
-        let why = format!("{outdated} of {} workers run an older template: delete their pods when their jobs are done", workers.len());
-        plan.report.wait(Reason::WaitingForSlurm, why);
+        let how = match observed.update {
+            Update::Rolling => format!("they are replaced, at most {} at a time, when their jobs have ended", observed.max_unavailable),
+            Update::OnDelete => "each is replaced when you delete its pod".to_owned(),
+        };
+        let why =
+            format!("{outdated} of {} workers run an older template than `{}`: {how}", workers.len(), observed.revisions.current().text);
+        plan.report.wait(Reason::Updating, why);
     }
     plan.report.summary = format!("{ready} of {replicas} workers are ready");
     // No watch tells that a worker has been ready for long enough.

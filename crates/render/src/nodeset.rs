@@ -3,11 +3,12 @@
 mod claim;
 pub mod gres;
 mod pod;
+pub mod revision;
 mod shared;
 mod slurm;
 
-use serde_json::{Value, json};
-use slipway_api::{NodeSet, SlurmController, child::Child, digest, name};
+use serde_json::Value;
+use slipway_api::{NodeSet, SlurmController, child::Child, name};
 use slipway_slurm::gres::Setup;
 
 use crate::Invalid;
@@ -22,6 +23,8 @@ pub struct References {
     pub cluster_domain: String,
     /// What slurmctld's files say about GRES, where that is known.
     pub gres: Option<Setup>,
+    /// Of the revision that pods are made from.
+    pub hash: String,
 }
 
 /// The Service and the budget that `nodesets`, all those of one Controller, share. The budget lets none of `protected` busy workers be evicted.
@@ -50,25 +53,6 @@ pub fn pinned(pod: Value, node: &str) -> Value {
 /// How many digits the ordinals of a NodeSet have at least. The schema lets nothing else through than a number up to 18.
 pub fn padding(nodeset: &NodeSet) -> usize {
     usize::try_from(nodeset.spec.ordinal_padding).unwrap_or(0)
-}
-
-/// Hash of what the user wrote about the pods; a pod with another one was made from an older template.
-///
-/// Nothing that we generate goes in: a new version of the operator must not make every worker look outdated.
-pub fn template_hash(nodeset: &NodeSet) -> String {
-    let spec = &nodeset.spec;
-    let mut written = json!({
-        "template": spec.template,
-        "slurmd": spec.slurmd,
-        "logfile": spec.logfile,
-        "extraConf": spec.extra_conf,
-        "oversubscribeNode": spec.oversubscribe_node,
-    });
-    // Added where it is used alone: workers from before it counted keep their hash.
-    if spec.ordinal_padding > 0 {
-        written["ordinalPadding"] = spec.ordinal_padding.into();
-    }
-    digest::short_of_json(&written)
 }
 
 #[cfg(test)]

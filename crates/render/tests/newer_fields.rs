@@ -67,7 +67,12 @@ fn of_a_nodeset_to_its_pods() {
         spec["logfile"]["fromTheFuture"] = newer();
         spec["template"]["spec"] = json!({ "fromTheFuture": newer(), "volumes": [{ "name": "new", "fromTheFuture": newer() }] });
     });
-    let references = nodeset::References { controller: of_kind("Controller", |_| {}), cluster_domain: "cluster.local".into(), gres: None };
+    let references = nodeset::References {
+        controller: of_kind("Controller", |_| {}),
+        cluster_domain: "cluster.local".into(),
+        gres: None,
+        hash: "now".into(),
+    };
     let pod = nodeset::pod(&nodeset, &references, 0).unwrap();
     assert_eq!(pod["spec"]["fromTheFuture"], newer());
     assert_eq!(find(&pod["spec"]["containers"], "slurmd")["fromTheFuture"], newer());

@@ -128,6 +128,14 @@ impl Writer {
         moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await).map(drop)
     }
 
+    /// Sets the finalizers of an object if it is still the one with this UID and as it was in this version: somebody else may have added one. That it is
+    /// gone, or is another by now, is success.
+    pub async fn finalizers(&self, kind: &ApiResource, object: Id<'_>, version: &str, finalizers: &Value) -> Result<(), kube::Error> {
+        let Id { namespace, name, uid } = object;
+        let body = json!({ "metadata": { "uid": uid, "resourceVersion": version, "finalizers": finalizers } });
+        moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await).map(drop)
+    }
+
     /// Deletes an object if it is still the one with this UID; that it is gone, or another took its name, is success. `grace` is for pods:
     /// how long their processes may take to end, if not as long as they say themselves.
     pub async fn delete(&self, kind: &ApiResource, object: Id<'_>, grace: Option<Duration>) -> Result<(), kube::Error> {

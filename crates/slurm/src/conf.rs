@@ -90,6 +90,17 @@ impl NodeSetLine {
         }
         Ok(Self { name, partition: Some((partition, options)) })
     }
+
+    /// The same with a partition that takes no new job, while those that it has go on. Its nodes stay in it: without them, or without the node set, a
+    /// line of the user's that names either would end slurmctld.
+    #[must_use]
+    pub fn closed(self) -> Self {
+        let close = |(name, PartitionOptions(options)): (PartitionName, PartitionOptions)| {
+            let kept = options.into_iter().filter(|option| !option.is("State"));
+            (name, PartitionOptions(kept.chain([Item::new("State", &"DRAIN")]).collect()))
+        };
+        Self { name: self.name, partition: self.partition.map(close) }
+    }
 }
 
 /// The user's share of a partition line.

@@ -1,12 +1,14 @@
 //! Slurm's configuration files: reading, checking, joining and writing them.
 //!
 //! - [`file`] reads and writes the `Key=Value` files the way Slurm's own parser does.
+//! - [`member`] tells which nodes belong to which partitions by their features.
 //! - [`union`] joins what several sources say into one file and tells what overrode what.
 //! - [`check`] finds what would end a daemon, its workers or its jobs, leave it hanging, or be taken in silence and mean something else.
 //!   Its verdicts are those of real daemons of 26.05 on the corpora `tests/corpus/config.txt` and `tests/corpus/slurmdbd.txt`.
 
 pub mod check;
 pub mod file;
+pub mod member;
 pub mod union;
 
 mod hosts;

@@ -2,20 +2,25 @@
 
 mod confirm;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    mem::{Discriminant, discriminant},
+};
 
 use jiff::Timestamp;
 use slipway_plan::{
     Action,
     gate::Answer,
-    nodeset::{Finish, Hold, InSlurm},
+    nodeset::{Finish, Hold, InSlurm, Place},
 };
 use slipway_slurm::{
+    config::member::Members,
     rest::model::{Node, NodeState},
     snapshot::{self, Deadline, Nodes, Snapshot},
 };
 use tokio::time::Instant;
 
+use super::place::observe_members;
 use crate::{
     context::Context,
     memory::{self, Told},
@@ -30,12 +35,15 @@ pub(super) struct Cluster<'a> {
     namespace: &'a str,
     controller: &'a str,
     snapshot: Option<std::sync::Arc<Snapshot>>,
+    /// The partitions that have nodes by features of ours, if there are any.
+    members: Option<Members>,
     context: &'a Context,
 }
 
 impl<'a> Cluster<'a> {
     pub(super) fn new(namespace: &'a str, controller: &'a str, context: &'a Context) -> Self {
-        Self { namespace, controller, snapshot: context.clusters.snapshot(namespace, controller), context }
+        let snapshot = context.clusters.snapshot(namespace, controller);
+        Self { namespace, controller, snapshot, members: observe_members(namespace, controller, context), context }
     }
 
     /// What is known of a node.
@@ -61,6 +69,11 @@ impl<'a> Cluster<'a> {
             response_since: record.and_then(|record| self.response_since(record)),
             comment: record.map(|record| record.comment.clone()).unwrap_or_default(),
             gres: record.map(|record| record.gres.clone()).unwrap_or_default(),
+            topology: record.map(|record| record.topology.clone()).unwrap_or_default(),
+            features: record.map(|record| record.features.clone()).unwrap_or_default(),
+            active_features: record.map(|record| record.active_features.clone()).unwrap_or_default(),
+            is_misplaced: record.is_some_and(|record| self.is_misplaced(record)),
+            refusals: self.context.clusters.refusals(self.namespace, self.controller, node),
             finish: match snapshot.job_deadline(node, now) {
                 Deadline::Free => Finish::Free,
                 Deadline::At(end) => Finish::At(end),
@@ -77,9 +90,16 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    /// Whether its nodes are known, all of them; else why not.
+    pub(super) fn is_known(&self) -> Result<(), String> {
+        let Some(snapshot) = self.snapshot.as_deref() else { return Err("there is no RestApi by which Slurm could be asked".to_owned()) };
+        let nodes = snapshot.fresh_nodes(Instant::now()).map_err(|why| why.to_string())?;
+        if nodes.missing > 0 { Err(format!("Slurm's list lacks {} nodes that were there before", nodes.missing)) } else { Ok(()) }
+    }
+
     /// Whether Slurm was told something about one of these nodes whose effect is not seen yet.
     pub(super) fn is_settling<'n>(&self, mut nodes: impl Iterator<Item = &'n str>) -> bool {
-        nodes.any(|node| self.told(node).is_some() || self.described(node).is_some())
+        nodes.any(|node| self.told(node).is_some() || self.described(node).is_some() || self.was_placed(node))
     }
 
     /// Leaves what the plan says about nodes for the cluster's task.
@@ -91,6 +111,12 @@ impl<'a> Cluster<'a> {
             // A farewell that comes at the same moment has the same effect, in its own words.
             Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, Wish::SetDown(self.starts(nodes), reason.clone())),
             Action::Describe { comments } => return self.describe(comments),
+            Action::Place { nodes, place } => return self.place(nodes, place),
+            Action::Reconfigure { why } => {
+                self.wish(Wish::Reconfigure(why.clone()));
+                return;
+            }
+            Action::Forget { nodes } => (nodes, Hold::Open, None, Wish::Forget(nodes.clone())),
             _ => return,
         };
         if self.wish(wish) {
@@ -109,6 +135,18 @@ impl<'a> Cluster<'a> {
             let now = self.context.clock.now();
             for (node, comment) in new {
                 self.context.memory.described.insert(self.key(&node), (comment, now));
+            }
+        }
+    }
+
+    /// Has nodes placed, without those of which that is on its way.
+    fn place(&self, nodes: &[String], place: &Place) {
+        let new = nodes.iter().filter(|node| self.placed(node, discriminant(place)).as_ref() != Some(place));
+        let new: Vec<String> = new.cloned().collect();
+        if !new.is_empty() && self.wish(Wish::Place(new.clone(), place.clone())) {
+            let now = self.context.clock.now();
+            for node in new {
+                self.context.memory.placed.insert((self.key(&node), discriminant(place)), (place.clone(), now));
             }
         }
     }
@@ -140,6 +178,21 @@ impl<'a> Cluster<'a> {
         // Comments wait for everything else that Slurm is told.
         let (comment, at) = self.context.memory.described.get(&self.key(node))?;
         memory::is_recent(at, self.context.clock.now()).then_some(comment)
+    }
+
+    fn placed(&self, node: &str, kind: Discriminant<Place>) -> Option<Place> {
+        let (place, at) = self.context.memory.placed.get(&(self.key(node), kind))?;
+        is_recent(at, self.context.clock.now()).then_some(place)
+    }
+
+    fn was_placed(&self, node: &str) -> bool {
+        let kinds = [Place::Topology(String::new()), Place::Features { all: Vec::new(), active: Vec::new() }];
+        kinds.iter().any(|kind| self.placed(node, discriminant(kind)).is_some())
+    }
+
+    /// Whether its features ask for other partitions than those it is in.
+    fn is_misplaced(&self, node: &Node) -> bool {
+        self.members.as_ref().is_some_and(|members| members.would_move(&node.name, &node.features, &node.partitions))
     }
 
     fn told(&self, node: &str) -> Option<Told> {

@@ -7,14 +7,14 @@ use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, annotation, label, name};
 use slipway_plan::{
     finding::{Finding, Weight},
-    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Shown, Stage, Worker, doubts},
+    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Revisions, Shown, Stage, Worker, doubts},
 };
-use slipway_render::nodeset as render;
 use slipway_runtime::view::{NodeView, PodView};
 
 use super::{
     adopt::is_ours,
     cordon::cordon,
+    place,
     shown::{Unseen, shown},
     slurm::Cluster,
 };
@@ -25,10 +25,15 @@ const MOST_DOUBTS: usize = 3;
 
 /// The NodeSet's pods: those in the cache, and those that we just created and the cache has yet to show. With them comes what there is to say about
 /// what users wrote on them.
-pub(super) fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context: &Context) -> (Vec<Worker>, Vec<Finding>) {
+pub(super) fn observe_workers(
+    nodeset: &NodeSet,
+    revisions: &Revisions,
+    cluster: &Cluster<'_>,
+    context: &Context,
+) -> (Vec<Worker>, Vec<Finding>) {
     let (name, uid) = (nodeset.name_any(), nodeset.uid().unwrap_or_default());
     let now = context.clock.now();
-    let set = Set::new(nodeset, &context.propagated_node_conditions);
+    let set = Set::new(nodeset, revisions, &context.propagated_node_conditions);
     let pods = context.stores.pods.state_filter(|pod| pod.metadata.namespace == nodeset.metadata.namespace && is_ours(pod, &uid, context));
     let mut workers: BTreeMap<String, Worker> = BTreeMap::new();
     let mut unreadable = Vec::new();
@@ -51,6 +56,7 @@ pub(super) fn observe_workers(nodeset: &NodeSet, cluster: &Cluster<'_>, context:
             available_from: None,
             gone_by: None,
             host: None,
+            hash: revisions.current().text,
             is_current: true,
             deletion_cost: 0,
             is_cordoned: false,
@@ -84,8 +90,7 @@ pub(super) fn is_unseen(worker: &Worker) -> bool {
 struct Set<'a> {
     nodeset: &'a NodeSet,
     name: String,
-    /// Of the present template.
-    hash: String,
+    revisions: &'a Revisions,
     min_ready: SignedDuration,
     /// What the NodeSet permits workers that say nothing themselves.
     permit: Option<Permit>,
@@ -102,11 +107,11 @@ struct Seen {
 }
 
 impl<'a> Set<'a> {
-    fn new(nodeset: &'a NodeSet, propagated: &'a [String]) -> Self {
+    fn new(nodeset: &'a NodeSet, revisions: &'a Revisions, propagated: &'a [String]) -> Self {
         Self {
             nodeset,
             name: nodeset.name_any(),
-            hash: render::template_hash(nodeset),
+            revisions,
             min_ready: SignedDuration::from_secs(nodeset.spec.min_ready_seconds.unwrap_or(0).into()),
             permit: Permit::read(nodeset.annotations()),
             propagated,
@@ -129,8 +134,9 @@ impl<'a> Set<'a> {
             ready_since: pod.ready_since(),
             available_from: self.available_from(pod),
             gone_by: pod.gone_by(),
-            host: pod.node_name().map(|host_name| Host { name: host_name.to_owned(), cordon: self.cordon(host.as_deref(), &name) }),
-            is_current: pod.labels().get(label::TEMPLATE_HASH) == Some(&self.hash),
+            host: pod.node_name().map(|host_name| self.host(host_name, host.as_deref(), &name)),
+            is_current: pod.labels().get(label::TEMPLATE_HASH).is_some_and(|hash| self.revisions.is_current(hash)),
+            hash: pod.labels().get(label::TEMPLATE_HASH).cloned().unwrap_or_default(),
             deletion_cost: pod.annotations().get(annotation::POD_DELETION_COST).map_or(0, |cost| deletion_cost(cost)),
             is_cordoned: pod.annotations().get(annotation::POD_CORDON).is_some_and(|cordon| cordon == "true"),
             leave: self.leave(pod, &in_slurm),
@@ -147,6 +153,15 @@ impl<'a> Set<'a> {
         // Where nothing is asked for, it is enough that it is ready.
         let created = || pod.metadata.creation_timestamp.as_ref().map(|time| time.0).filter(|_| pod.is_ready() && self.min_ready.is_zero());
         pod.ready_since().or_else(created)?.checked_add(self.min_ready).ok()
+    }
+
+    fn host(&self, name: &str, host: Option<&NodeView>, pod: &str) -> Host {
+        Host {
+            name: name.to_owned(),
+            cordon: self.cordon(host, pod),
+            topology: host.and_then(place::topology),
+            features: host.map(place::features),
+        }
     }
 
     fn cordon(&self, host: Option<&NodeView>, pod: &str) -> Option<String> {

@@ -7,11 +7,13 @@ use std::{
 };
 
 use jiff::Timestamp;
+use slipway_plan::nodeset::Refusal;
 use slipway_runtime::metrics::{Metrics, SlurmCall, SlurmCallKind};
 use slipway_slurm::{
     rest::{
         Client, Limits, RestError,
         call::{Call, Observer},
+        error::Class,
         transport::Http,
     },
     snapshot::{Handle, Keeper, Pace, Snapshot},
@@ -25,6 +27,7 @@ use tokio::{
 use super::{
     Ground, Key, Wanted, Wish,
     question::FRESH,
+    refusal::Refusals,
     token::{KeyPlace, Tokens},
 };
 
@@ -57,6 +60,7 @@ struct Line {
     /// Comments for nodes. Each is a call of its own and there may be thousands, so everything else goes first.
     comments: Mutex<BTreeMap<String, String>>,
     wished: Notify,
+    refusals: Refusals,
     /// Somebody decides by the queue.
     queue_wanted: Notify,
 }
@@ -82,6 +86,7 @@ impl Link {
             wishes: Mutex::default(),
             comments: Mutex::default(),
             wished: Notify::new(),
+            refusals: Refusals::default(),
             queue_wanted: Notify::new(),
         });
         let work = line.clone();
@@ -96,7 +101,7 @@ impl Link {
                 () = tokens.keep_fresh(|| work.read_soon()) => {}
                 () = work.tell_changes(&wake) => {}
                 () = work.read_configuration(&wake) => {}
-                () = work.carry_out_wishes() => {}
+                () = work.carry_out_wishes(&wake) => {}
                 () = work.read_queue(&wake) => {}
             }
         });
@@ -119,6 +124,10 @@ impl Link {
 
     pub(super) fn configured_at(&self) -> Result<Timestamp, String> {
         locked(&self.line.configured_at).clone()
+    }
+
+    pub(super) fn refusals(&self, node: &str) -> Vec<Refusal> {
+        self.line.refusals.of(node)
     }
 
     pub(super) fn client(&self) -> Arc<Client> {
@@ -226,13 +235,14 @@ impl Line {
             };
             let is_news = std::mem::replace(&mut *locked(&self.configured_at), read.clone()) != read;
             if is_news {
+                self.refusals.clear();
                 wake();
             }
         }
     }
 
-    /// Tells Slurm what somebody wishes. What fails is not repeated: whoever wished it sees that nothing came of it.
-    async fn carry_out_wishes(&self) {
+    /// Tells Slurm what somebody wishes. What fails is not repeated: whoever wished it sees that nothing came of it, or is told what Slurm did not take.
+    async fn carry_out_wishes(&self, wake: &(dyn Fn() + Send + Sync)) {
         loop {
             let next = locked(&self.wishes).front().cloned();
             let Some(wish) = next else {
@@ -245,7 +255,15 @@ impl Line {
             };
             match wish.carry_out(&self.client).await {
                 Ok(()) => tracing::info!(controller = %self.key, %wish, "Slurm was told"),
-                Err(error) => tracing::warn!(controller = %self.key, %wish, %error, "Slurm could not be told"),
+                Err(error) => {
+                    tracing::warn!(controller = %self.key, %wish, %error, "Slurm could not be told");
+                    if let Wish::Place(nodes, place) = &wish
+                        && error.class() == Class::External
+                    {
+                        self.refusals.note(nodes, place, &error.to_string());
+                        wake();
+                    }
+                }
             }
             // Only now, so that nobody leaves it a second time meanwhile.
             locked(&self.wishes).pop_front();

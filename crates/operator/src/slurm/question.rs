@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use slipway_plan::{controller::Behind, gate::Answer};
 use slipway_slurm::{
-    hostlist::HostSet,
+    hostlist::{HostSet, Hostlist},
     rest::model::{Node, NodeState},
     snapshot::Snapshot,
 };
@@ -13,6 +13,8 @@ use tokio::time::Instant;
 
 /// A queue of this age may lack a job that came since: it says that there are jobs, and not that there are none.
 pub(super) const FRESH: Duration = Duration::from_secs(2);
+/// The most nodes that one job's list may name: as many as Slurm can have.
+const MAX_HOSTS: usize = 1 << 16;
 /// Where there is no link, this is why nothing is known.
 const NO_LINK: &str = "there is no RestApi by which Slurm could be asked";
 
@@ -41,6 +43,32 @@ pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], 
         }
         None => Answer::No,
     }
+}
+
+/// Jobs that have not ended and name the partition, alone or among others, or hold or require one of the nodes; or why they are not known.
+///
+/// That there are none needs a queue that was read a moment ago: have it read by [`super::Clusters::read_soon`] first.
+pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str], now: Instant) -> Result<Vec<String>, String> {
+    let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
+    let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
+    let mut found = Vec::new();
+    for job in jobs.iter() {
+        let hosts = |text: &str| match text.trim() {
+            "" => Ok(false),
+            text => {
+                let set = Hostlist::parse(text).and_then(|hosts| hosts.to_set(MAX_HOSTS));
+                set.map(|set| nodes.iter().any(|node| set.contains(node))).map_err(|error| format!("job {}: {error}", job.job_id))
+            }
+        };
+        let names_partition = job.partition.is_empty() || job.partition.split(',').any(|named| named.trim() == partition);
+        if names_partition || hosts(&job.nodes)? || hosts(&job.required_nodes)? {
+            found.push(job.job_id.to_string());
+        }
+    }
+    if found.is_empty() && snapshot.queue_age(now).is_none_or(|age| age > FRESH) {
+        return Err("jobs may have come since Slurm's queue was read; it is read anew".to_owned());
+    }
+    Ok(found)
 }
 
 /// How many workers there are, and which of them last read their configuration before `since`; or why that is not known.

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 use slipway_api::slurm_node::REASON_PREFIX;
-use slipway_plan::nodeset::Hold;
+use slipway_plan::nodeset::{Hold, Place};
 use slipway_slurm::{
     name::NodeName,
     reason::Reason,
@@ -20,6 +20,9 @@ use slipway_slurm::{
 };
 
 use super::hold;
+
+/// Records deleted by one wish, so that other wishes need not wait for hundreds of calls; the rest has its turn in the next.
+const MOST_FORGOTTEN: usize = 50;
 
 /// Something to tell Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +38,12 @@ pub enum Wish {
     /// Set nodes down whose pods are gone, and why, without our prefix. With each node, since when the slurmd that is gone had run: one that started
     /// later is not meant.
     SetDown(BTreeMap<String, Option<Timestamp>>, String),
+    /// Say where nodes are in the network, or what they have.
+    Place(Vec<String>, Place),
     /// Write comments on nodes, by node.
     Describe(BTreeMap<String, String>),
+    /// Delete the records of nodes whose pods are gone for good.
+    Forget(Vec<String>),
 }
 
 impl Wish {
@@ -53,7 +60,22 @@ impl Wish {
                 let is_meant = |node: &Node| is_up_and_ours(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
                 update(client, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
             }
+            Self::Place(nodes, place) => {
+                let (is_meant, change): (fn(&Node, &Place) -> bool, _) = match place {
+                    Place::Topology(topology) => {
+                        (|node, place| *place != Place::Topology(node.topology.clone()), NodeUpdate::topology(topology))
+                    }
+                    Place::Features { all, active } => {
+                        let change =
+                            NodeUpdate { features: Some(all.clone()), active_features: Some(active.clone()), ..NodeUpdate::default() };
+                        // What others made of its features a moment ago stays.
+                        (|node, place| place.fits(&node.features, &node.active_features), change)
+                    }
+                };
+                update(client, nodes, |node| is_meant(node, place), &change).await
+            }
             Self::Describe(comments) => describe(client, comments).await,
+            Self::Forget(nodes) => forget(client, nodes).await,
         }
     }
 }
@@ -111,6 +133,28 @@ async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Resul
     refused
 }
 
+/// A call for each node that is down and empty, since Slurm takes one name at a time. One that is reserved or got a job is refused by Slurm itself, and
+/// keeps no other from being deleted.
+async fn forget(client: &Client, nodes: &[String]) -> Result<(), RestError> {
+    let wanted: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
+    let mut gone: Vec<NodeName> = Vec::new();
+    let mut take = |node: Node| {
+        let is_gone = node.state.has(&NodeState::Down) && !node.state.is_busy() && node.alloc_cpus == 0;
+        if wanted.contains(node.name.as_str()) && is_gone {
+            gone.extend(NodeName::parse(&node.name).ok());
+        }
+    };
+    client.nodes(None, &mut take).await?;
+    let mut refused = Ok(());
+    for node in gone.iter().take(MOST_FORGOTTEN) {
+        match client.delete_node(node).await {
+            Err(error) if error.class() == Class::External => refused = Err(error),
+            told => told?,
+        }
+    }
+    refused
+}
+
 impl fmt::Display for Wish {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -119,7 +163,9 @@ impl fmt::Display for Wish {
             Self::Undrain(nodes) => write!(out, "undrain {}", nodes.join(",")),
             Self::Resume(nodes) => write!(out, "resume {}", nodes.join(",")),
             Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
+            Self::Place(nodes, place) => write!(out, "place {}: {place}", nodes.join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
+            Self::Forget(nodes) => write!(out, "forget {}", nodes.join(",")),
         }
     }
 }

@@ -19,11 +19,22 @@ pub(super) fn plan_ghosts(observed: &Observed<'_>, plan: &mut Plan) {
     // One that has ended is deleted as soon as Slurm sees no job there, which it never would.
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
     let ended = ended.filter(|worker| haunts(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
-    let nodes: BTreeSet<String> =
-        ghosts.chain(ended).filter(|(node, in_slurm)| may_set_down(node, in_slurm)).map(|(node, _)| node.clone()).collect();
-    if !nodes.is_empty() {
-        plan.actions.push(Action::SetDown { nodes: nodes.into_iter().collect(), reason: POD_GONE.to_owned() });
-    }
+    plan.actions.extend(down(ghosts.chain(ended)));
+}
+
+/// Has those of `ghosts` set down that wait for a pod.
+pub(super) fn set_down<'a>(ghosts: impl Iterator<Item = &'a Ghost>) -> Option<Action> {
+    down(ghosts.filter(|ghost| haunts(&ghost.in_slurm)).map(|ghost| (&ghost.node, &ghost.in_slurm)))
+}
+
+fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> Option<Action> {
+    let nodes: BTreeSet<String> = nodes.filter(|(node, in_slurm)| may_set_down(node, in_slurm)).map(|(node, _)| node.clone()).collect();
+    (!nodes.is_empty()).then(|| Action::SetDown { nodes: nodes.into_iter().collect(), reason: POD_GONE.to_owned() })
+}
+
+/// Whether nobody but us says anything about a record: one that Slurm set down because it does not answer says only that.
+pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
+    in_slurm.reason.is_empty() || in_slurm.our_reason().is_some() || in_slurm.reason.to_lowercase().contains("not responding")
 }
 
 /// Of these new workers, those whose node in Slurm waits for nobody. A job of the pod that was there before would count as running on the new one for

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use slipway_api::slurm_node::{FAREWELL, SCALE_IN};
+use slipway_api::slurm_node::{FAREWELL, SCALE_IN, UPDATE};
 
-use super::{Hold, InSlurm, Observed, Stage, Worker, tries::until};
+use super::{Hold, InSlurm, Observed, Stage, Worker, removal::Leaving, tries::until};
 use crate::{Action, Plan, gate::Answer};
 
 /// Drains, undrains and resumes. What others decided about a node stays, and so does what Slurm was just told.
-pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) {
+pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut Plan) {
     let settled = settled(&plan.actions);
     let (mut to_drain, mut to_undrain, mut to_resume) = (BTreeMap::<String, Vec<String>>::new(), Vec::new(), Vec::new());
     let staying = |worker: &&Worker| !settled.contains(&worker.uid) && !settled.contains(&worker.node);
@@ -33,11 +33,12 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &BTreeSet<String>, pl
     }
 }
 
-/// Why no job should come to a worker, if so; the first cause counts. The words for scale-in are the same for all, so that many are drained in one call.
-fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &BTreeSet<String>) -> Option<String> {
+/// Why no job should come to a worker, if so; the first cause counts. The words for a scale-in, and for an update, are the same for all, so that many are drained in one call.
+fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &Leaving) -> Option<String> {
     let host = worker.host.as_ref().and_then(|host| host.cordon.clone());
     match () {
-        () if leaving.contains(&worker.name) => Some(SCALE_IN.to_owned()),
+        () if leaving.scaled.contains(&worker.name) => Some(SCALE_IN.to_owned()),
+        () if leaving.outdated.contains(&worker.name) => Some(UPDATE.to_owned()),
         () if host.is_some() => host,
         () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.namespace, worker.name)),
         // Its kubelet is dead, or its node would be down by its farewell. What still runs there goes on.

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use slipway_api::slurm_node::REASON_PREFIX;
 
+use super::Refusal;
 use crate::gate::Answer;
 
 /// A worker's node in Slurm.
@@ -28,6 +29,15 @@ pub struct InSlurm {
     pub comment: String,
     /// What it says it has, such as `gpu:8`.
     pub gres: String,
+    /// Where it is in the network, such as `tree:s1`.
+    pub topology: String,
+    /// What it can have, and what it has.
+    pub features: Vec<String>,
+    pub active_features: Vec<String>,
+    /// Whether its features ask for other partitions than those it is in.
+    pub is_misplaced: bool,
+    /// What Slurm did not take a while ago.
+    pub refusals: Vec<Refusal>,
 }
 
 /// Who keeps a node from taking jobs.
@@ -71,6 +81,11 @@ impl InSlurm {
             states: Vec::new(),
             comment: String::new(),
             gres: String::new(),
+            topology: String::new(),
+            features: Vec::new(),
+            active_features: Vec::new(),
+            is_misplaced: false,
+            refusals: Vec::new(),
         }
     }
 

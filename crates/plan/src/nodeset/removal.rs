@@ -1,4 +1,4 @@
-//! Workers that leave: those that ended, and those that are too many.
+//! Workers that leave: those that ended, those that are too many, and those that are replaced by newer ones.
 
 use std::collections::BTreeSet;
 
@@ -10,25 +10,40 @@ use slipway_api::{
 use super::{
     Leave, Observed, Stage, Worker, ended, plan_scale_in,
     tries::{until, written},
+    update,
 };
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// Deletes workers that ended and workers that are too many, as far as the gate gives leave; answers with the names of the latter. One that is
-/// too many is drained first, so that no job comes to it any more, and deleted when the last one has left it, or when a user wants it gone with them.
-pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
+/// Names of workers that are to leave, though they would work on.
+#[derive(Debug, Default)]
+pub(super) struct Leaving {
+    /// There are too many.
+    pub(super) scaled: BTreeSet<String>,
+    /// One from the present template takes its place.
+    pub(super) outdated: BTreeSet<String>,
+}
+
+/// Deletes workers that ended, that are too many and that are outdated, as far as the gate gives leave; answers with the names of the latter two. Those
+/// are drained first, so that no job comes to them any more, and deleted when the last one has left, or when a user wants them gone with their jobs.
+pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving {
     let Observed { workers, replicas, now, .. } = *observed;
     let mut available = workers.iter().filter(|worker| worker.serves(now)).count();
     let surplus = workers.len().saturating_sub(replicas);
     let going = workers.iter().filter(|worker| worker.stage == Stage::Going).count();
     let ended = ended::plan_ended(observed, plan);
     let excess: Vec<&Worker> = plan_scale_in(workers, surplus.saturating_sub(going)).collect();
-    let leaving: BTreeSet<String> = excess.iter().map(|worker| worker.name.clone()).collect();
+    let scaled: BTreeSet<String> = excess.iter().map(|worker| worker.name.clone()).collect();
+    let chosen = update::choose(observed, &scaled);
+    let outdated: BTreeSet<String> = chosen.iter().map(|worker| worker.name.clone()).collect();
+    let leaving = Leaving { scaled, outdated };
     let mut seen = BTreeSet::new();
     let mut waits = Vec::new();
-    for worker in ended.into_iter().chain(excess).filter(|worker| seen.insert(worker.name.as_str())) {
+    for worker in ended.into_iter().chain(excess).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {
+        let is_replaced = leaving.outdated.contains(&worker.name);
+        let floor = if is_replaced { replicas.saturating_sub(observed.max_unavailable) } else { replicas };
         let costs_a_worker = worker.serves(now);
         let deed = Deed {
             what: format!("delete pod `{}`", worker.name),
@@ -37,7 +52,7 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSe
             may_end_jobs: worker.leave.permits(now),
             costs_a_worker,
         };
-        match gate(&deed, Room { available, floor: replicas }) {
+        match gate(&deed, Room { available, floor }) {
             Verdict::Allowed => {
                 available -= usize::from(costs_a_worker);
                 plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() });

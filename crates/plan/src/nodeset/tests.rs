@@ -4,6 +4,8 @@ mod model;
 mod removal;
 mod victim;
 
+use std::sync::LazyLock;
+
 use rstest::rstest;
 use slipway_api::slurm_node::{CONDITION_PREFIX, DRAINED_CONDITION, NO_DEADLINE, REASON_PREFIX, SCALE_IN};
 
@@ -25,6 +27,7 @@ pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
         available_from: since,
         gone_by: None,
         host: None,
+        hash: "now".to_owned(),
         is_current: true,
         deletion_cost: 0,
         is_cordoned: false,
@@ -89,7 +92,7 @@ fn by_others(in_slurm: InSlurm) -> InSlurm {
     InSlurm { hold: Hold::ByOthers, reason: "bad disk".to_owned(), ..in_slurm }
 }
 
-fn ghost(ordinal: u32, in_slurm: InSlurm) -> Ghost {
+pub(super) fn ghost(ordinal: u32, in_slurm: InSlurm) -> Ghost {
     let name = name::worker_pod("w", ordinal);
     Ghost { node: name.clone(), pod: name, in_slurm, info: None }
 }
@@ -104,6 +107,11 @@ pub(super) fn unregistered() -> InSlurm {
 
 static NOTHING_SEEN: SeenChildren = SeenChildren::new();
 static NO_TRIES: Tries = Tries::new();
+/// The template that workers are made from here.
+static ONE_REVISION: LazyLock<Revisions> = LazyLock::new(|| {
+    let stored = Revision { name: "w-now".to_owned(), uid: "uid-now".to_owned(), hash: "now".to_owned(), number: 1, meaning: "now".into() };
+    Revisions { meaning: "now".into(), data: serde_json::Value::Null, stored: vec![stored], keep: 0 }
+});
 
 pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
     Observed {
@@ -124,7 +132,10 @@ pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
         retention: ClaimRetention::default(),
         tries: &NO_TRIES,
         max_unavailable: 1,
+        update: Update::Rolling,
+        revisions: &ONE_REVISION,
         reach: Reach::Answers,
+        moves: Moves::Now,
         ghosts: &[],
         seen: &NOTHING_SEEN,
         now: Timestamp::UNIX_EPOCH,
@@ -186,11 +197,12 @@ fn the_first_troubled_pod_is_named() {
     assert_eq!(plan(&workers, 2).report.message(), "1 of 2 workers are ready: pod `w-1`: ImagePullBackOff");
 }
 
-#[test]
-fn an_old_template_is_reported_and_nothing_is_deleted_for_it() {
-    let mut old = worker(0, Stage::Ready, idle());
-    old.is_current = false;
-    let plan = plan(&[old], 1);
-    assert_eq!(words(&plan), [""; 0]);
-    assert_eq!(plan.report.reason(), Reason::WaitingForSlurm);
+#[rstest]
+#[case::rolling(Update::Rolling, &["drain w-0: Pod is pending termination for update"])]
+#[case::by_hand(Update::OnDelete, &[])]
+fn an_outdated_worker_is_reported_and_first_drained(#[case] update: Update, #[case] actions: &[&str]) {
+    let old = [Worker { is_current: false, ..worker(0, Stage::Ready, idle()) }];
+    let plan = nodeset(Observed { update, ..observed(&old, 1) });
+    assert_eq!(words(&plan), actions);
+    assert!(plan.report.waits.iter().any(|wait| wait.reason == Reason::Updating), "{:?}", plan.report.waits);
 }

@@ -12,9 +12,14 @@ use super::{Stage, Worker};
 /// The order is total: two planners with the same input choose the same pods. And it does not go to and fro: one that was chosen takes no new job,
 /// so the end of its work only comes nearer, and it is let go only for one that is done even sooner.
 pub fn plan_scale_in(workers: &[Worker], excess: usize) -> impl Iterator<Item = &Worker> {
-    let mut ranked: Vec<_> = workers.iter().filter(|worker| worker.stage != Stage::Going).collect();
-    ranked.sort_by_cached_key(|worker| rank(worker));
-    ranked.into_iter().take(excess)
+    let staying: Vec<_> = workers.iter().filter(|worker| worker.stage != Stage::Going).collect();
+    ranked(staying).into_iter().take(excess)
+}
+
+/// Whoever costs least first.
+pub(super) fn ranked(mut workers: Vec<&Worker>) -> Vec<&Worker> {
+    workers.sort_by_cached_key(|worker| rank(worker));
+    workers
 }
 
 /// The smaller, the sooner it leaves.

@@ -1,6 +1,6 @@
 //! A worker, as it was observed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use slipway_api::slurm_node::PodInfo;
@@ -25,7 +25,9 @@ pub struct Worker {
     pub gone_by: Option<Timestamp>,
     /// The Kubernetes node that it is on, once it has one.
     pub host: Option<Host>,
-    /// Whether it was made from the present template.
+    /// Of the template that it was made from.
+    pub hash: String,
+    /// Whether that one means the same as the present one.
     pub is_current: bool,
     /// The lower, the sooner it leaves when the NodeSet shrinks.
     pub deletion_cost: i32,
@@ -69,6 +71,10 @@ pub struct Host {
     pub name: String,
     /// Why no new work should come there, if so: it is cordoned, or has a condition that counts as a reason.
     pub cordon: Option<String>,
+    /// Where it says that it is in the network, or what is wrong with that; nothing where it does not say.
+    pub topology: Option<Result<String, String>>,
+    /// What it says that it has, with our prefix, or what is wrong with that; nothing where the node itself is not known.
+    pub features: Option<Result<BTreeSet<String>, String>>,
 }
 
 /// What a user permits when a worker is to leave and jobs are running.

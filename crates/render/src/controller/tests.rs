@@ -305,6 +305,14 @@ fn nodeset(name: &str, hostname: Option<&str>, config: Option<&str>) -> NodeSet 
     nodeset
 }
 
+#[test]
+fn a_node_set_that_is_being_deleted_keeps_its_lines_and_takes_no_new_job() {
+    let mut going = nodeset("old", None, Some("Default=YES State=UP MaxTime=60"));
+    going.metadata.deletion_timestamp = serde_json::from_value("2026-02-01T00:00:00Z".into()).unwrap();
+    let text = slurm_conf(&fixture::controller(), vec![going]);
+    assert!(text.contains("NodeSet=old Feature=old\nPartitionName=old Nodes=old Default=YES MaxTime=60 State=DRAIN\n"), "{text}");
+}
+
 fn slurm_conf(controller: &SlurmController, nodesets: Vec<NodeSet>) -> String {
     let references = References { nodesets, ..references() };
     rendered(controller, &references, ChildKind::ConfigMap)["data"]["slurm.conf"].as_str().unwrap().to_owned()

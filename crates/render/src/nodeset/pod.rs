@@ -8,7 +8,6 @@ use slipway_api::{
 use super::{
     References, claim, gres, padding,
     slurm::{self, node_items},
-    template_hash,
 };
 use crate::{Invalid, controller, merge, metadata::Marks, probe, sidecar};
 
@@ -40,7 +39,7 @@ pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> R
         .label(label::POD_INDEX, name::padded(ordinal, padding))
         .label(label::POD_HOSTNAME, &hostname)
         .label(label::SCALING_MODE, "StatefulSet")
-        .label(label::TEMPLATE_HASH, template_hash(nodeset))
+        .label(label::TEMPLATE_HASH, references.hash.as_str())
         .annotation(annotation::DEFAULT_CONTAINER, Component::Worker.daemon());
     let gres = gres::derived(nodeset, references.gres.as_ref(), &hostname);
     let items = node_items(nodeset, marks.annotation_value(annotation::TOPOLOGY), gres.as_ref())?;

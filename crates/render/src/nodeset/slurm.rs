@@ -24,8 +24,13 @@ pub(crate) fn slurm_nodeset(nodeset: &NodeSet) -> Result<NodeSetName, Invalid> {
     NodeSetName::parse(&text).map_err(|error| Invalid::name(field, &error))
 }
 
-/// The lines of slurm.conf about a NodeSet.
+/// The lines of slurm.conf about a NodeSet. One that is being deleted keeps its lines until nobody needs them, and its partition takes no new job.
 pub(crate) fn slurm_lines(nodeset: &NodeSet) -> Result<NodeSetLine, Invalid> {
+    let lines = open_lines(nodeset)?;
+    Ok(if nodeset.metadata.deletion_timestamp.is_some() { lines.closed() } else { lines })
+}
+
+fn open_lines(nodeset: &NodeSet) -> Result<NodeSetLine, Invalid> {
     let line = NodeSetLine::new(slurm_nodeset(nodeset)?);
     let Some(partition) = nodeset.spec.partition.as_ref().filter(|partition| partition.enabled) else { return Ok(line) };
     let options = PartitionOptions::parse(partition.config.as_deref().unwrap_or_default())

@@ -7,7 +7,7 @@ use super::*;
 use crate::fixture;
 
 fn references() -> References {
-    References { controller: fixture::controller(), cluster_domain: "cluster.local".into(), gres: None }
+    References { controller: fixture::controller(), cluster_domain: "cluster.local".into(), gres: None, hash: "now".into() }
 }
 
 fn raw(value: &Value) -> Raw {
@@ -95,7 +95,7 @@ fn a_padded_ordinal_is_in_every_name() {
     assert_eq!(pod(&nodeset, &references(), 1234).unwrap()["spec"]["hostname"], "gpu-1234");
     let mut unpadded = nodeset.clone();
     unpadded.spec.ordinal_padding = 0;
-    assert_ne!(template_hash(&nodeset), template_hash(&unpadded));
+    assert_ne!(revision::hash(&nodeset), revision::hash(&unpadded));
 }
 
 #[test]
@@ -180,10 +180,10 @@ fn only_what_the_user_wrote_about_pods_counts_as_a_new_template() {
     let mut scaled = before.clone();
     scaled.spec.replicas = 100;
     scaled.spec.partition = None;
-    assert_eq!(template_hash(&before), template_hash(&scaled));
+    assert_eq!(revision::hash(&before), revision::hash(&scaled));
     let mut upgraded = before.clone();
     upgraded.spec.slurmd = Some(raw(&json!({ "image": "newer" })));
-    assert_ne!(template_hash(&before), template_hash(&upgraded));
+    assert_ne!(revision::hash(&before), revision::hash(&upgraded));
 }
 
 #[rstest]

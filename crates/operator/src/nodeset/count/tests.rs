@@ -17,6 +17,7 @@ fn worker(stage: Stage, in_slurm: InSlurm) -> Worker {
         available_from: since,
         gone_by: None,
         host: None,
+        hash: "now".to_owned(),
         is_current: true,
         deletion_cost: 0,
         is_cordoned: false,

@@ -44,7 +44,7 @@ fn moment(text: &str) -> Timestamp {
 
 fn worker(nodeset: &NodeSet, pod: Value, seen: Seen) -> Worker {
     let pod: PodView = serde_json::from_value(pod).unwrap();
-    Set::new(nodeset, &["Hot".to_owned()]).worker(&pod, seen).unwrap()
+    Set::new(nodeset, &Revisions::default(), &["Hot".to_owned()]).worker(&pod, seen).unwrap()
 }
 
 fn worker_of(pod: Value) -> Worker {
@@ -127,7 +127,8 @@ fn the_host_says_why_it_takes_no_work(#[case] node: Option<Value>, #[case] cordo
         Arc::new(serde_json::from_value::<NodeView>(whole).unwrap())
     });
     let worker = worker(&nodeset(0, &json!({})), pod(), Seen { host, ..seen() });
-    assert_eq!(worker.host, Some(Host { name: "k1".to_owned(), cordon: cordon.map(str::to_owned) }));
+    let host = worker.host.unwrap();
+    assert_eq!((host.name.as_str(), host.cordon.as_deref()), ("k1", cordon));
 }
 
 #[rstest]

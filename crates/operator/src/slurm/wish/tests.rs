@@ -122,3 +122,47 @@ async fn a_node_that_is_gone_does_not_keep_others_from_their_comments() {
     assert!(Wish::Describe(comments).carry_out(&ground.client).await.is_err(), "it is told");
     assert_eq!(ground.record("worker-1").comment, "y");
 }
+
+fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::to_owned).collect()
+}
+
+fn having(features: &str, active: &str) -> impl Fn(&mut NodeRecord) {
+    move |node| (node.features, node.active_features) = (words(features), words(active))
+}
+
+#[rstest]
+#[case::ours_come("worker", "worker", "worker,k8s/gpu", true)]
+#[case::ours_change("k8s/old,worker", "worker,k8s/old", "worker,k8s/gpu", true)]
+#[case::others_were_changed_meanwhile("worker,new", "worker,new", "worker,k8s/gpu", false)]
+#[case::another_was_switched_off_meanwhile("worker,k8s/old", "k8s/old", "worker,k8s/gpu", false)]
+#[tokio::test]
+async fn features_are_written_where_those_of_others_are_as_they_were(
+    #[case] features: &str,
+    #[case] active: &str,
+    #[case] wanted: &str,
+    #[case] is_told: bool,
+) {
+    let ground = Ground::new(having(features, active)).await;
+    let place = Place::Features { all: words(wanted), active: words(wanted) };
+    Wish::Place(vec!["worker-0".to_owned(), "gone".to_owned()], place).carry_out(&ground.client).await.unwrap();
+    let record = ground.record("worker-0");
+    let expected = if is_told { (words(wanted), words(wanted)) } else { (words(features), words(active)) };
+    assert_eq!((record.features, record.active_features), expected);
+}
+
+#[tokio::test]
+async fn a_place_is_written_in_one_call_and_only_where_it_differs() {
+    let ground = Ground::new(|_| {}).await;
+    ground.sim.world(|world| world.topologies.insert("tree".to_owned(), words("s1,s2")));
+    let place = |text: &str| Wish::Place(nodes(), Place::Topology(text.to_owned()));
+    place("tree:s1").carry_out(&ground.client).await.unwrap();
+    assert!(nodes().iter().all(|node| ground.record(node).topology == "tree:s1"));
+    assert_eq!(ground.sim.requests("POST node"), 1);
+    place("tree:s1").carry_out(&ground.client).await.unwrap();
+    assert_eq!(ground.sim.requests("POST node"), 1);
+
+    let refused = place("tree:s9").carry_out(&ground.client).await.unwrap_err();
+    assert_eq!(refused.class(), Class::External);
+    assert_eq!(ground.record("worker-0").topology, "tree:s1");
+}

@@ -18,7 +18,7 @@ fn cordoned(worker: Worker) -> Worker {
 }
 
 fn on_cordoned_host(worker: Worker) -> Worker {
-    Worker { host: Some(Host { name: "k".into(), cordon: Some(FAN.into()) }), ..worker }
+    Worker { host: Some(Host { name: "k".into(), cordon: Some(FAN.into()), ..Host::default() }), ..worker }
 }
 
 fn because(in_slurm: InSlurm, words: &str) -> InSlurm {
@@ -74,7 +74,7 @@ fn a_users_cordon_stays_as_long_as_the_annotation() {
 #[test]
 fn drains_with_the_same_words_are_one_call() {
     let on = |ordinal, words: &str| Worker {
-        host: Some(Host { name: "k".into(), cordon: Some(words.into()) }),
+        host: Some(Host { name: "k".into(), cordon: Some(words.into()), ..Host::default() }),
         ..worker(ordinal, Stage::Ready, busy())
     };
     let workers = [on(0, "fan"), on(1, "power"), on(2, "fan")];

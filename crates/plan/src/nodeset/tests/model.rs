@@ -31,7 +31,7 @@ fn in_slurm() -> impl Strategy<Value = InSlurm> {
 }
 
 fn host() -> impl Strategy<Value = Option<Host>> {
-    let host = |cordon: Option<&str>| Some(Host { name: "k".to_owned(), cordon: cordon.map(str::to_owned) });
+    let host = |cordon: Option<&str>| Some(Host { name: "k".to_owned(), cordon: cordon.map(str::to_owned), ..Host::default() });
     prop::sample::select(vec![None, host(None), host(None), host(Some("fan"))])
 }
 

@@ -28,7 +28,7 @@ fn until(seconds: i64) -> InSlurm {
 #[case::soonest_finished_first(Worker { in_slurm: until(100), ..ready(0) }, Worker { in_slurm: held(until(200)), ..ready(1) })]
 #[case::a_limit_before_none(Worker { in_slurm: until(100), ..ready(0) }, Worker { in_slurm: busy(), ..ready(1) })]
 #[case::cordoned_before_open(Worker { is_cordoned: true, ..ready(0) }, ready(1))]
-#[case::on_a_cordoned_host_before_open(Worker { host: Some(Host { name: "k".into(), cordon: Some("fan".into()) }), ..ready(0) }, ready(1))]
+#[case::on_a_cordoned_host_before_open(Worker { host: Some(Host { name: "k".into(), cordon: Some("fan".into()), ..Host::default() }), ..ready(0) }, ready(1))]
 #[case::drained_by_others_before_open(Worker { in_slurm: by_others(idle()), ..ready(0) }, ready(1))]
 #[case::drained_by_us_before_open(Worker { in_slurm: emptied(), ..ready(0) }, ready(1))]
 #[case::chosen_before_cordoned(Worker { in_slurm: emptied(), ..ready(0) }, Worker { is_cordoned: true, ..ready(1) })]

@@ -1,0 +1,137 @@
+//! The pass over a NodeSet that is being deleted, and the finalizer that makes the deletion wait for it.
+
+use std::{sync::Arc, time::Duration};
+
+use kube::ResourceExt;
+use serde_json::json;
+use slipway_api::{NodeSet, annotation::JOBS_FINALIZER, name};
+use slipway_plan::{
+    Action,
+    nodeset::{Leave, Permit, Remains, Worker, deletion},
+};
+use slipway_runtime::{apply::Id, events::Kind, metrics::Write, queue::Next};
+use tokio::time::Instant;
+
+use super::{
+    LOOK_SOON,
+    adopt::observe_orphans,
+    ghost::{confirm_gone, observe_ghosts},
+    revision::observe_revisions,
+    slurm::Cluster,
+    worker::observe_workers,
+};
+use crate::{
+    act::{Workers, act},
+    context::Context,
+    error::Error,
+    slurm::jobs_naming,
+    status,
+};
+
+/// What Kubernetes puts on an object whose dependents are to stay.
+const ORPHAN: &str = "orphan";
+/// How soon to look whether jobs have ended: that they did wakes nobody where their nodes are gone.
+const LOOK_FOR_JOBS: Duration = Duration::from_secs(5);
+
+/// Whether the NodeSet has the finalizer.
+pub(super) fn is_held(nodeset: &NodeSet) -> bool {
+    nodeset.finalizers().iter().any(|finalizer| finalizer == JOBS_FINALIZER)
+}
+
+/// Puts the finalizer on a NodeSet, so that its workers are not deleted under their jobs when it is.
+pub(super) async fn hold(nodeset: &NodeSet, context: &Context) -> Result<(), Error> {
+    if is_held(nodeset) || nodeset.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let finalizers = nodeset.finalizers().iter().cloned().chain([JOBS_FINALIZER.to_owned()]).collect::<Vec<_>>();
+    write_finalizers(nodeset, &finalizers, context).await
+}
+
+/// Brings a NodeSet that is being deleted nearer to its end.
+pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Next, Error> {
+    if !is_held(nodeset) {
+        return Ok(Next::OnChange); // its pods go with it
+    }
+    let (namespace, controller) = (nodeset.namespace().unwrap_or_default(), &nodeset.spec.controller_ref.name);
+    let cluster = Cluster::new(&namespace, controller, context);
+    let revisions = observe_revisions(nodeset, context);
+    let (workers, _) = observe_workers(nodeset, &revisions, &cluster, context);
+    let ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
+    let now = context.clock.now();
+    let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
+    let partition = name::slurm_nodeset(&nodeset.name_any(), hostname);
+    let permit = Permit::read(nodeset.annotations());
+    let remains = Remains {
+        workers: &workers,
+        ghosts: cluster.is_known().map(|()| ghosts.as_slice()),
+        jobs: observe_jobs(&namespace, controller, &partition, &workers, &ghosts, context),
+        partition: &partition,
+        is_moot: is_moot(nodeset, &namespace, controller, context),
+        leave: permit.map_or(Leave::WhenEmpty, |permit| permit.leave(nodeset.metadata.deletion_timestamp.as_ref().map(|time| time.0))),
+        now,
+    };
+    let mut plan = deletion(&remains);
+    if plan.actions.contains(&Action::Release) {
+        return release(nodeset, context).await;
+    }
+    let is_unconfirmed =
+        cluster.confirm(&mut plan.actions, &workers).await | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
+    let uid = nodeset.uid().unwrap_or_default();
+    let nothing = |_| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
+    act(&plan.actions, Some(&Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }), context).await?;
+    plan.actions.iter().for_each(|action| cluster.tell(action));
+    status::report(nodeset.as_ref(), &plan.report, |_| {}, context).await?;
+    let look = if is_unconfirmed { LOOK_SOON } else { LOOK_FOR_JOBS };
+    Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
+}
+
+/// Whether there is nothing to protect. A cluster without slurmctld runs no jobs, and a namespace that goes must not wait for it; and who deletes a
+/// NodeSet and spares what it made wants its workers left alone.
+fn is_moot(nodeset: &NodeSet, namespace: &str, controller: &str, context: &Context) -> bool {
+    let cluster = context.stores.controller(namespace, controller);
+    let is_gone = cluster.is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some());
+    let is_orphaning = nodeset.finalizers().iter().any(|finalizer| finalizer == ORPHAN) || !observe_orphans(nodeset, context).is_empty();
+    is_gone || is_orphaning
+}
+
+/// Jobs that have not ended and name the partition or one of the nodes.
+fn observe_jobs(
+    namespace: &str,
+    controller: &str,
+    partition: &str,
+    workers: &[Worker],
+    ghosts: &[slipway_plan::nodeset::Ghost],
+    context: &Context,
+) -> Result<Vec<String>, String> {
+    if !workers.is_empty() {
+        return Ok(Vec::new()); // asked when the last one is gone
+    }
+    context.clusters.read_soon(namespace, controller);
+    let nodes: Vec<&str> = ghosts.iter().map(|ghost| ghost.node.as_str()).collect();
+    let snapshot = context.clusters.snapshot(namespace, controller);
+    jobs_naming(snapshot.as_deref(), partition, &nodes, Instant::now())
+}
+
+async fn release(nodeset: &NodeSet, context: &Context) -> Result<Next, Error> {
+    let left = nodeset.finalizers().iter().filter(|finalizer| *finalizer != JOBS_FINALIZER).cloned().collect::<Vec<_>>();
+    write_finalizers(nodeset, &left, context).await?;
+    context.say(
+        nodeset,
+        Kind::Normal,
+        "Released",
+        "Delete",
+        "nothing of it is left in Slurm: it goes, and its lines in slurm.conf with it",
+    );
+    Ok(Next::OnChange)
+}
+
+async fn write_finalizers(nodeset: &NodeSet, finalizers: &[String], context: &Context) -> Result<(), Error> {
+    let (namespace, name, uid) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any(), nodeset.uid().unwrap_or_default());
+    let object = Id { namespace: &namespace, name: &name, uid: &uid };
+    let version = nodeset.resource_version().unwrap_or_default();
+    let what = format!("write the finalizers of NodeSet `{namespace}/{name}`");
+    let resource = kube::core::ApiResource::erase::<NodeSet>(&());
+    context.writer.finalizers(&resource, object, &version, &json!(finalizers)).await.map_err(Error::write(what))?;
+    context.metrics.writes.get_or_create(&Write { verb: "finalizers", kind: "NodeSet" }).inc();
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! What Kubernetes nodes say about topology and features, and whether nodes are in the partitions that their features ask for.
+
+use std::{
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use slipway_api::{
+    NodeSet, annotation,
+    child::{ChildKey, ChildKind},
+    condition::{CONFIGURATION_APPLIED, NODE_ANNOTATIONS_APPLIED, Reason, Saying, Standing},
+    image, name,
+    slurm_node::FEATURE_PREFIX,
+};
+use slipway_plan::{
+    Action,
+    nodeset::{Moves, Worker, annotations_applied},
+};
+use slipway_render::controller::Configuration;
+use slipway_runtime::{events, view::NodeView};
+use slipway_slurm::{config::member::Members, name::Feature, topology::Topology};
+
+use crate::{context::Context, memory::Repeats};
+
+/// The longest feature: people type them after `-C`, and listings repeat them for every node.
+const LONGEST: usize = 64;
+
+/// Changes that come one after the other are one reading of the configuration.
+const APART: Duration = Duration::from_secs(10);
+/// So soon is it repeated where nobody moved, and so often at most.
+const REPEATED_AFTER: Duration = Duration::from_mins(1);
+const MOST_REPEATED: u32 = 3;
+
+/// Where a Kubernetes node says that it is in the network, or what is wrong with that. An empty text is nowhere.
+pub(super) fn topology(host: &NodeView) -> Option<Result<String, String>> {
+    let text = host.annotations().get(annotation::TOPOLOGY)?.trim();
+    if text.is_empty() {
+        return Some(Ok(String::new()));
+    }
+    Some(Topology::parse(text).map(|topology| topology.to_string()).map_err(|wrong| in_words(annotation::TOPOLOGY, &wrong.to_string())))
+}
+
+/// What a Kubernetes node says that it has, with our prefix, or what is wrong with that.
+pub(super) fn features(host: &NodeView) -> Result<BTreeSet<String>, String> {
+    let text = host.annotations().get(annotation::FEATURES).map(String::as_str).unwrap_or_default();
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words.map(|word| feature(word).map_err(|wrong| in_words(annotation::FEATURES, &wrong))).collect()
+}
+
+fn feature(word: &str) -> Result<String, String> {
+    let feature = Feature::parse(word).map_err(|wrong| wrong.to_string())?;
+    match feature.as_str().len() {
+        length if length > LONGEST => Err(format!("`{feature}` is no feature: it has {length} characters; use at most {LONGEST}")),
+        _ => Ok(format!("{FEATURE_PREFIX}{feature}")),
+    }
+}
+
+fn in_words(annotation: &str, wrong: &str) -> String {
+    format!("annotation `{annotation}` is wrong: {wrong}")
+}
+
+/// The condition about it, if there is anything to say. What went wrong is said until it is known to be well.
+pub(super) fn applied(nodeset: &NodeSet, workers: &[Worker]) -> Option<Saying> {
+    let (saying, is_settled) = annotations_applied(workers);
+    if is_settled || saying.as_ref().is_some_and(|saying| saying.standing == Standing::False) {
+        return saying;
+    }
+    let mut said = nodeset.status.iter().flat_map(|status| &status.conditions);
+    let refused = said.find(|said| said.type_ == NODE_ANNOTATIONS_APPLIED && said.status == Standing::False.as_str());
+    let again = refused.map(|said| Saying {
+        type_: NODE_ANNOTATIONS_APPLIED,
+        standing: Standing::False,
+        reason: Reason::NodeAnnotationRefused,
+        message: said.message.clone(),
+    });
+    again.or(saying)
+}
+
+/// The partitions that have nodes by our features. None where slurmctld runs outside: it is not ours to reconfigure.
+pub(super) fn observe_members(namespace: &str, controller: &str, context: &Context) -> Option<Members> {
+    if context.stores.controller(namespace, controller)?.spec.external {
+        return None;
+    }
+    // What is published was checked, and is what slurmctld reads.
+    let key = ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(controller));
+    let files = Configuration::of_config_map(&context.stores.child(&key)?).files;
+    let text = String::from_utf8_lossy(files.get(image::SLURM_CONF)?).into_owned();
+    text.contains(FEATURE_PREFIX).then(|| Members::read(&text, FEATURE_PREFIX))
+}
+
+/// Whether Slurm may be made to read its configuration for those that are in other partitions than their features ask for.
+pub(super) fn observe_moves(nodeset: &NodeSet, workers: &[Worker], context: &Context) -> Moves {
+    let Some(cause) = cause(workers) else { return Moves::Never };
+    let (cluster, own) = keys(nodeset);
+    let (namespace, controller) = (nodeset.namespace().unwrap_or_default(), &nodeset.spec.controller_ref.name);
+    let is_pending = context.stores.controller(&namespace, controller).is_some_and(|found| {
+        let mut conditions = found.status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|said| said.type_ == CONFIGURATION_APPLIED && said.reason == Reason::ConfigurationPending.as_str())
+    });
+    if is_pending {
+        return Moves::After(APART); // it is about to read one anyway
+    }
+    let moves = &context.memory.moves;
+    turn(moves.of(&cluster, "").map(|any| any.last), moves.of(&own, &cause).as_ref(), context.clock.now())
+}
+
+/// When Slurm may be made to read its configuration: not again right after another time, and not for ever for what does not help.
+fn turn(any: Option<Timestamp>, for_this: Option<&Repeats>, now: Timestamp) -> Moves {
+    let left = |since: Timestamp, time: Duration| time.saturating_sub(now.duration_since(since).unsigned_abs());
+    let waits =
+        any.map_or(Duration::ZERO, |any| left(any, APART)).max(for_this.map_or(Duration::ZERO, |before| left(before.last, REPEATED_AFTER)));
+    match () {
+        () if for_this.is_some_and(|before| before.count >= MOST_REPEATED) => Moves::Never,
+        () if waits.is_zero() => Moves::Now,
+        () => Moves::After(waits),
+    }
+}
+
+/// Remembers that Slurm is made to read its configuration, and tells of it.
+pub(super) fn remember_move(nodeset: &NodeSet, actions: &[Action], workers: &[Worker], context: &Context) {
+    let why = actions.iter().find_map(|action| match action {
+        Action::Reconfigure { why } => Some(why),
+        _ => None,
+    });
+    let Some((why, cause)) = why.zip(cause(workers)) else { return };
+    let ((cluster, own), now) = (keys(nodeset), context.clock.now());
+    context.memory.moves.count(&cluster, "", now);
+    context.memory.moves.count(&own, &cause, now);
+    context.say(nodeset, events::Kind::Normal, "Reconfigured", "Update", why);
+}
+
+/// Names the cluster, and the NodeSet in it.
+fn keys(nodeset: &NodeSet) -> (String, String) {
+    let cluster = format!("{}/{}", nodeset.namespace().unwrap_or_default(), nodeset.spec.controller_ref.name);
+    let own = format!("{cluster}/{}", nodeset.name_any());
+    (cluster, own)
+}
+
+/// Which nodes are in other partitions than which features ask for, as a short text.
+fn cause(workers: &[Worker]) -> Option<String> {
+    let mut misplaced = workers.iter().filter(|worker| worker.in_slurm.is_misplaced).peekable();
+    misplaced.peek()?;
+    let mut hasher = DefaultHasher::new();
+    misplaced.for_each(|worker| (&worker.node, &worker.in_slurm.features).hash(&mut hasher));
+    Some(hasher.finish().to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! What Slurm did not take.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use slipway_plan::nodeset::{Place, Refusal};
+use tokio::time::Instant;
+
+/// After this time it is tried again, should whatever was missing have come by a way that nobody sees.
+const TRY_AGAIN: Duration = Duration::from_mins(5);
+
+type ByNode = BTreeMap<String, Vec<(Place, String, Instant)>>;
+
+/// What Slurm did not take about nodes, by node: at most one place in the network and one list of features for each.
+#[derive(Default)]
+pub(super) struct Refusals(Mutex<ByNode>);
+
+impl Refusals {
+    pub(super) fn note(&self, nodes: &[String], place: &Place, why: &str) {
+        let now = Instant::now();
+        let mut refusals = self.locked();
+        for node in nodes {
+            let of_node = refusals.entry(node.clone()).or_default();
+            of_node.retain(|(other, ..)| std::mem::discriminant(other) != std::mem::discriminant(place));
+            of_node.push((place.clone(), why.to_owned(), now));
+        }
+    }
+
+    /// Those of a node that still count.
+    pub(super) fn of(&self, node: &str) -> Vec<Refusal> {
+        let refusals = self.locked();
+        let of_node = refusals.get(node).into_iter().flatten();
+        let counts = of_node.filter(|(.., at)| at.elapsed() < TRY_AGAIN);
+        counts
+            .map(|(place, why, at)| Refusal { place: place.clone(), why: why.clone(), again_in: TRY_AGAIN.saturating_sub(at.elapsed()) })
+            .collect()
+    }
+
+    /// Slurm has another configuration, which may have what was missing.
+    pub(super) fn clear(&self) {
+        self.locked().clear();
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ByNode> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topology(place: &str) -> Place {
+        Place::Topology(place.to_owned())
+    }
+
+    fn places(refusals: &Refusals, node: &str) -> Vec<Place> {
+        refusals.of(node).into_iter().map(|refusal| refusal.place).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_counts_until_its_time_is_over_or_another_takes_its_place() {
+        let refusals = Refusals::default();
+        let features = Place::Features { all: vec!["w".to_owned()], active: vec!["w".to_owned()] };
+        refusals.note(&["a".to_owned(), "b".to_owned()], &topology("t:s1"), "no such unit");
+        refusals.note(&["a".to_owned()], &features, "busy");
+        refusals.note(&["a".to_owned()], &topology("t:s2"), "no such unit");
+        assert_eq!(places(&refusals, "a"), [features, topology("t:s2")]);
+        assert_eq!(places(&refusals, "b"), [topology("t:s1")]);
+        tokio::time::advance(TRY_AGAIN).await;
+        assert_eq!(places(&refusals, "a"), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_configuration_is_a_reason_to_try_again() {
+        let refusals = Refusals::default();
+        refusals.note(&["a".to_owned()], &topology("t:s1"), "no such unit");
+        refusals.clear();
+        assert_eq!(places(&refusals, "a"), []);
+    }
+}

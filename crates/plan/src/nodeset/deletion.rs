@@ -1,0 +1,245 @@
+//! A NodeSet that is being deleted: its workers leave without losing a job, its partition stays closed as long as a job names it, then its records
+//! go, and then it.
+
+use jiff::Timestamp;
+use slipway_api::{
+    annotation::{DRAIN_DEADLINE, FORCE_DELETE},
+    condition::Reason,
+    slurm_node::DELETED,
+};
+
+use super::{Ghost, Hold, Leave, Stage, Worker, ghost};
+use crate::{
+    Action, Plan,
+    gate::{Answer, Deed, Room, Verdict, gate},
+};
+
+/// How many jobs a sentence names before it counts the rest.
+const NAMED: usize = 5;
+
+/// What is left of a NodeSet that is being deleted.
+pub struct Remains<'a> {
+    pub workers: &'a [Worker],
+    /// Its records in Slurm that have no pod; or why they are not known.
+    pub ghosts: Result<&'a [Ghost], String>,
+    /// Jobs that have not ended and name its partition or one of its nodes; or why they are not known.
+    pub jobs: Result<Vec<String>, String>,
+    /// Its partition, for the sentence about jobs.
+    pub partition: &'a str,
+    /// Why there is nothing to protect, if so: the cluster is gone, or somebody wants the workers to stay as they are.
+    pub is_moot: bool,
+    /// What the user permits for the whole.
+    pub leave: Leave,
+    pub now: Timestamp,
+}
+
+/// Plans the next step. The last one is [`Action::Release`].
+///
+/// Order matters: as long as a job names the partition or a node, Slurm would end it when that vanishes. So pods go first, then jobs are waited for, then
+/// records go, and only then the lines in slurm.conf, both in one write, when the NodeSet is gone.
+pub fn deletion(remains: &Remains<'_>) -> Plan {
+    let mut plan = Plan::default();
+    if remains.is_moot {
+        plan.actions.push(Action::Release);
+        return plan;
+    }
+    if remains.workers.is_empty() {
+        plan_end(remains, &mut plan);
+    } else {
+        plan_farewells(remains, &mut plan);
+    }
+    plan
+}
+
+/// Drains all workers in one call, and deletes those that are empty.
+fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
+    let Remains { workers, now, .. } = remains;
+    let (mut to_drain, mut waits) = (Vec::new(), Vec::new());
+    for worker in workers.iter().filter(|worker| worker.stage != Stage::Going) {
+        let deed = Deed {
+            what: format!("delete pod `{}`", worker.name),
+            is_ours: true,
+            ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
+            may_end_jobs: worker.leave.permits(*now),
+            costs_a_worker: false, // all of them are to go
+        };
+        match gate(&deed, Room { available: 0, floor: 0 }) {
+            Verdict::Allowed => plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }),
+            Verdict::Wait(why) | Verdict::Refused(why) => waits.push((why, worker.leave)),
+        }
+        let is_told = worker.in_slurm.hold == Hold::DrainedByUs && worker.in_slurm.our_reason() == Some(DELETED);
+        let is_ours_to_tell = worker.in_slurm.may_get_jobs() || worker.in_slurm.hold == Hold::DrainedByUs;
+        if is_ours_to_tell && !is_told {
+            to_drain.push(worker.node.clone());
+        }
+    }
+    if !to_drain.is_empty() {
+        plan.actions.push(Action::Drain { nodes: to_drain, reason: DELETED.to_owned() });
+    }
+    let deadlines = workers.iter().filter_map(|worker| match worker.leave {
+        Leave::After(deadline) if deadline > *now => Some(deadline),
+        _ => None,
+    });
+    if let Some(next) = deadlines.min() {
+        plan.wake_within(next.duration_since(*now).unsigned_abs());
+    }
+    let words = match waits.first() {
+        Some((first, _)) => {
+            let more = if waits.len() > 1 { format!("; and {} more like it", waits.len() - 1) } else { String::new() };
+            format!(
+                "is being deleted and {first}{more}; it goes on when the jobs have ended, and sooner, with them, only if you annotate the NodeSet with \
+                 `{FORCE_DELETE}: \"true\"`, or with `{DRAIN_DEADLINE}` and a time"
+            )
+        }
+        None => format!("is being deleted: {} workers are left", workers.len()),
+    };
+    plan.report.wait(Reason::Deleting, words);
+}
+
+/// No pod is left: waits for jobs, then has the records deleted, then lets go.
+fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
+    let Remains { ghosts, jobs, partition, leave, now, .. } = remains;
+    let is_forced = leave.permits(*now);
+    // First, because jobs that such a node still holds would never end.
+    if let Some(down) = ghosts.as_ref().ok().and_then(|ghosts| ghost::set_down(ghosts.iter())) {
+        plan.actions.push(down);
+        return plan.report.wait(Reason::Deleting, "is being deleted: its nodes are set down in Slurm".to_owned());
+    }
+    match jobs {
+        _ if is_forced => {}
+        Err(why) => {
+            let words = format!(
+                "is being deleted and waits: whether a job still names partition `{partition}` is unknown, as {why}; annotate the NodeSet with \
+                 `{FORCE_DELETE}: \"true\"` to go on all the same"
+            );
+            return plan.report.wait(Reason::Deleting, words);
+        }
+        Ok(jobs) if !jobs.is_empty() => {
+            let named = jobs.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if jobs.len() > NAMED { format!(" and {} more", jobs.len() - NAMED) } else { String::new() };
+            let words = format!(
+                "is being deleted and waits: jobs {named}{more} still name partition `{partition}` or its nodes, and Slurm would end them with it; cancel \
+                 them or move them (`scontrol update jobid=... partition=...`)"
+            );
+            return plan.report.wait(Reason::Deleting, words);
+        }
+        Ok(_) => {}
+    }
+    let ghosts: &[Ghost] = match ghosts {
+        Ok(ghosts) => ghosts,
+        Err(_) if is_forced => &[],
+        Err(why) => {
+            return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: its records in Slurm are unknown, as {why}"));
+        }
+    };
+    // What somebody else drained keeps their words, and harms nobody.
+    let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| ghost::is_ours(&ghost.in_slurm)).collect();
+    let nodes: Vec<String> = ours.iter().filter(|ghost| ghost.in_slurm.is_busy == Answer::No).map(|ghost| ghost.node.clone()).collect();
+    if ours.is_empty() {
+        plan.actions.push(Action::Release);
+    } else if nodes.is_empty() {
+        let words = format!("is being deleted and waits until Slurm lets go of the jobs of node `{}`", ours[0].node);
+        plan.report.wait(Reason::Deleting, words);
+    } else {
+        plan.report.wait(Reason::Deleting, format!("is being deleted: {} records in Slurm are deleted", nodes.len()));
+        plan.actions.push(Action::Forget { nodes });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use slipway_api::slurm_node::{POD_GONE, REASON_PREFIX};
+
+    use super::{
+        super::{
+            InSlurm,
+            tests::{busy, drained, ghost, idle, unknown, worker},
+        },
+        *,
+    };
+
+    fn now() -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    fn remains<'a>(workers: &'a [Worker], ghosts: &'a [Ghost], jobs: &[&str]) -> Remains<'a> {
+        let jobs = Ok(jobs.iter().map(|job| (*job).to_owned()).collect());
+        Remains { workers, ghosts: Ok(ghosts), jobs, partition: "w", is_moot: false, leave: Leave::WhenEmpty, now: now() }
+    }
+
+    fn words(remains: &Remains<'_>) -> Vec<String> {
+        deletion(remains).actions.iter().map(ToString::to_string).collect()
+    }
+
+    /// Set down by us, and gone.
+    fn gone() -> InSlurm {
+        let reason = format!("{REASON_PREFIX}{POD_GONE}");
+        InSlurm { hold: Hold::ByOthers, reason, states: vec!["Down", "NotResponding"], ..idle() }
+    }
+
+    #[rstest]
+    #[case::idle(idle(), Stage::Ready, &["drain w-0: NodeSet is being deleted"])]
+    #[case::busy(busy(), Stage::Ready, &["drain w-0: NodeSet is being deleted"])]
+    #[case::unknown(unknown(), Stage::Ready, &[])]
+    #[case::going(busy(), Stage::Going, &[])]
+    fn workers_are_drained_first(#[case] in_slurm: InSlurm, #[case] stage: Stage, #[case] actions: &[&str]) {
+        let workers = [worker(0, stage, in_slurm)];
+        let plan = deletion(&remains(&workers, &[], &[]));
+        assert_eq!(plan.actions.iter().map(ToString::to_string).collect::<Vec<_>>(), actions);
+        assert_eq!(plan.report.reason(), Reason::Deleting);
+    }
+
+    #[test]
+    fn empty_ones_go_and_busy_ones_only_by_force() {
+        let told = |in_slurm: InSlurm| InSlurm { hold: Hold::DrainedByUs, reason: format!("{REASON_PREFIX}{DELETED}"), ..in_slurm };
+        let workers = [worker(0, Stage::Ready, told(drained())), worker(1, Stage::Ready, told(busy()))];
+        assert_eq!(words(&remains(&workers, &[], &[])), ["delete pod `w-0`"]);
+        let forced: Vec<Worker> = workers.iter().map(|worker| Worker { leave: Leave::Now, ..worker.clone() }).collect();
+        assert_eq!(words(&remains(&forced, &[], &[])), ["delete pod `w-0`", "delete pod `w-1`"]);
+    }
+
+    #[test]
+    fn jobs_that_name_the_partition_are_waited_for_by_name() {
+        let plan = deletion(&remains(&[], &[], &["7", "8"]));
+        assert_eq!(plan.actions, []);
+        assert!(plan.report.message().contains("jobs 7, 8 still name partition `w`"), "{}", plan.report.message());
+    }
+
+    #[test]
+    fn not_knowing_waits() {
+        let unknown_jobs = Remains { jobs: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
+        assert_eq!(words(&unknown_jobs), [""; 0]);
+        let unknown_records = Remains { ghosts: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
+        assert_eq!(words(&unknown_records), [""; 0]);
+        let forced = Remains { jobs: Err("?".into()), ghosts: Err("?".into()), leave: Leave::Now, ..remains(&[], &[], &[]) };
+        assert_eq!(words(&forced), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn records_go_before_the_node_set_does() {
+        let ghosts = [ghost(0, gone()), ghost(1, gone())];
+        assert_eq!(words(&remains(&[], &ghosts, &[])), ["forget w-0, w-1"]);
+        assert_eq!(words(&remains(&[], &[], &[])), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn one_that_still_takes_jobs_is_set_down_first() {
+        let ghosts = [ghost(0, idle())];
+        assert_eq!(words(&remains(&[], &ghosts, &[])), ["set down w-0: Pod is gone"]);
+        let with_a_job = [ghost(0, busy())];
+        assert_eq!(words(&remains(&[], &with_a_job, &["7"])), ["set down w-0: Pod is gone"], "its job would never end");
+    }
+
+    #[test]
+    fn a_drain_of_others_keeps_its_record() {
+        let ghosts = [ghost(0, InSlurm { reason: "bad disk".into(), ..gone() })];
+        assert_eq!(words(&remains(&[], &ghosts, &[])), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn where_there_is_nothing_to_protect_it_goes_at_once() {
+        let workers = [worker(0, Stage::Ready, busy())];
+        assert_eq!(words(&Remains { is_moot: true, ..remains(&workers, &[], &["7"]) }), ["release the NodeSet"]);
+    }
+}

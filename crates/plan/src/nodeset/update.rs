@@ -1,0 +1,140 @@
+//! Which workers are replaced because the template has changed.
+
+use std::collections::BTreeSet;
+
+use slipway_api::slurm_node::UPDATE;
+
+use super::{Observed, Stage, Worker, victim::ranked};
+
+/// How workers get a changed template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// A few at a time.
+    Rolling,
+    /// When somebody deletes their pods.
+    OnDelete,
+}
+
+/// Chooses outdated workers to drain and replace, among those that stay.
+///
+/// Every worker that does not serve counts against the budget, whatever the cause: one that is missing, one that does not come up, one that Slurm does
+/// not know. So a template that breaks workers breaks no more of them than the budget, and those are the first to be replaced when it is mended. Who
+/// was chosen stays so until it is replaced, or every new job would turn the plan around.
+pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) -> Vec<&'a Worker> {
+    let Observed { workers, replicas, max_unavailable, update, now, .. } = *observed;
+    if update != Update::Rolling {
+        return Vec::new();
+    }
+    let staying: Vec<&Worker> = workers.iter().filter(|worker| worker.stage != Stage::Going && !leaving.contains(&worker.name)).collect();
+    let outdated = || staying.iter().copied().filter(|worker| !worker.is_current);
+
+    let mut chosen: Vec<&Worker> = outdated().filter(|worker| is_chosen(worker)).collect();
+    let mut serving = staying.iter().filter(|worker| worker.serves(now) && !is_chosen(worker)).count();
+    // Those on their way: new ones that do not serve yet, and places without a worker.
+    let coming = staying.iter().filter(|worker| worker.is_current && !worker.serves(now)).count() + replicas.saturating_sub(staying.len());
+    let has_room = |chosen: &[&Worker]| coming + chosen.len() < max_unavailable;
+
+    let broken: Vec<&Worker> = outdated().filter(|worker| !is_chosen(worker) && !worker.serves(now)).collect();
+    for worker in ranked(broken) {
+        if has_room(&chosen) {
+            chosen.push(worker);
+        }
+    }
+    let sound: Vec<&Worker> = outdated().filter(|worker| !is_chosen(worker) && worker.serves(now)).collect();
+    for worker in ranked(sound) {
+        if has_room(&chosen) && replicas.saturating_sub(serving) < max_unavailable {
+            chosen.push(worker);
+            serving -= 1;
+        }
+    }
+    chosen
+}
+
+/// Whether it was chosen in an earlier pass: its node says so.
+fn is_chosen(worker: &Worker) -> bool {
+    !worker.is_current && worker.in_slurm.our_reason() == Some(UPDATE) && worker.in_slurm.has("Drain")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::super::tests::{busy, drained, idle, observed, unregistered, worker};
+    use super::*;
+    use crate::nodeset::{Hold, InSlurm};
+    use jiff::Timestamp;
+
+    fn now() -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+
+    fn old(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
+        Worker { is_current: false, ..worker(ordinal, stage, in_slurm) }
+    }
+
+    fn for_update(in_slurm: InSlurm) -> InSlurm {
+        let reason = format!("{}{UPDATE}", slipway_api::slurm_node::REASON_PREFIX);
+        InSlurm { hold: Hold::DrainedByUs, reason, states: vec!["Drain"], ..in_slurm }
+    }
+
+    fn ordinals(workers: &[Worker], replicas: usize, max_unavailable: usize) -> Vec<u32> {
+        let observed = Observed { max_unavailable, ..observed(workers, replicas) };
+        choose(&observed, &BTreeSet::new()).iter().map(|worker| worker.ordinal).collect()
+    }
+
+    #[rstest]
+    #[case::idle_first(&[old(0, Stage::Ready, busy()), old(1, Stage::Ready, idle())], 1, &[1])]
+    #[case::up_to_the_budget(&[old(0, Stage::Ready, idle()), old(1, Stage::Ready, idle()), old(2, Stage::Ready, idle())], 2, &[2, 1])]
+    #[case::a_new_one_that_does_not_come_up_uses_the_budget(&[worker(0, Stage::Starting, unregistered()), old(1, Stage::Ready, idle())], 1, &[])]
+    #[case::a_new_one_that_slurm_does_not_know_too(&[worker(0, Stage::Ready, unregistered()), old(1, Stage::Ready, idle())], 1, &[])]
+    #[case::a_broken_old_one_goes_first(&[old(0, Stage::Starting, unregistered()), old(1, Stage::Ready, idle())], 1, &[0])]
+    #[case::and_inside_the_budget(&[old(0, Stage::Starting, unregistered()), old(1, Stage::Starting, unregistered()), old(2, Stage::Ready, idle())], 1, &[1])]
+    #[case::who_was_chosen_stays_so(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, idle())], 1, &[0])]
+    #[case::also_with_a_smaller_budget(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, for_update(busy()))], 1, &[0, 1])]
+    #[case::new_ones_are_left_alone(&[worker(0, Stage::Ready, idle()), worker(1, Stage::Ready, drained())], 2, &[])]
+    fn these_are_replaced(#[case] workers: &[Worker], #[case] max_unavailable: usize, #[case] expected: &[u32]) {
+        assert_eq!(ordinals(workers, workers.len(), max_unavailable), expected);
+    }
+
+    #[test]
+    fn a_missing_worker_uses_the_budget() {
+        assert_eq!(ordinals(&[old(0, Stage::Ready, idle())], 2, 1), [0; 0]);
+    }
+
+    #[test]
+    fn nobody_is_replaced_who_leaves_anyway_or_where_that_is_left_to_people() {
+        let workers = [old(0, Stage::Ready, idle())];
+        assert_eq!(choose(&observed(&workers, 0), &BTreeSet::from(["w-0".to_owned()])), Vec::<&Worker>::new());
+        let by_hand = Observed { update: Update::OnDelete, ..observed(&workers, 1) };
+        assert_eq!(choose(&by_hand, &BTreeSet::new()), Vec::<&Worker>::new());
+    }
+
+    fn fleet() -> impl Strategy<Value = Vec<Worker>> {
+        let stage = prop_oneof![Just(Stage::Starting), Just(Stage::Ready), Just(Stage::Ended), Just(Stage::Going)];
+        let in_slurm = prop::sample::select(vec![idle(), busy(), drained(), unregistered()]);
+        prop::collection::vec((stage, in_slurm, any::<bool>()), 0..12).prop_map(|fleet| {
+            let worker = |(ordinal, (stage, in_slurm, is_current))| Worker { is_current, ..worker(ordinal, stage, in_slurm) };
+            (0..).zip(fleet).map(worker).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn those_that_serve_never_fall_below_the_budget_by_our_hand(fleet in fleet(), max_unavailable in 1..5_usize) {
+            let replicas = fleet.len();
+            let chosen = ordinals(&fleet, replicas, max_unavailable);
+            let serving = |fleet: &mut dyn Iterator<Item = &Worker>| fleet.filter(|worker| worker.serves(now())).count();
+            let before = serving(&mut fleet.iter());
+            let after = serving(&mut fleet.iter().filter(|worker| !chosen.contains(&worker.ordinal)));
+            prop_assert!(after >= before.min(replicas - max_unavailable.min(replicas)));
+        }
+
+        #[test]
+        fn no_more_are_on_their_way_than_the_budget(fleet in fleet(), max_unavailable in 1..5_usize) {
+            let coming = fleet.iter().filter(|worker| worker.stage == Stage::Going || (worker.is_current && !worker.serves(now()))).count();
+            let chosen = ordinals(&fleet, fleet.len(), max_unavailable);
+            prop_assert!(chosen.is_empty() || chosen.len() + coming <= max_unavailable);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A NodeSet is deleted while jobs run in it, wait in it and name it: none is lost, slurmctld survives every moment of it, and nothing is left.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use slipway_bed::progress::seconds;
+use slipway_tests::eventually::eventually;
+use slipway_tests::ground::Ground;
+use slipway_tests::manifest::Manifest;
+use slipway_tests::observer::Observer;
+use slipway_tests::slurm::Slurm;
+
+const PATIENCE: Duration = Duration::from_mins(2);
+const LEAVING: &str = "batch";
+/// Ends slurmctld, once it listens.
+const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
+const PATIENT: &str = "until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.1; done";
+
+/// Submits a job to the partition that goes.
+fn submit(slurm: &Slurm, options: &[&str]) -> u64 {
+    let wrapped = format!("--wrap={PATIENT}");
+    let mut command = vec!["sbatch", "--parsable", "--chdir=/tmp", "--exclusive", "--nodes=1", wrapped.as_str()];
+    command.extend(options);
+    slurm.on_controller(&command).unwrap().trim().parse().unwrap()
+}
+
+/// Kills slurmctld and waits until it answers again.
+async fn kill_slurmctld(slurm: &Slurm) {
+    let pod = slurm.controller_pod();
+    eventually("slurmctld to listen and be killed", PATIENCE, async || {
+        slurm.on_pod(&pod, "slurmctld", &["bash", "-c", SIGKILL]).map_err(|failure| failure.to_string())
+    })
+    .await
+    .unwrap();
+    eventually("slurmctld to answer", PATIENCE, async || slurm.on_controller(&["scontrol", "ping"]).map_err(|failure| failure.to_string()))
+        .await
+        .unwrap();
+}
+
+/// Has Slurm do something; right after its start it refuses for a moment.
+async fn tell(slurm: &Slurm, command: &[&str]) {
+    eventually(&format!("{command:?}"), PATIENCE, async || slurm.on_controller(command).map_err(|failure| failure.to_string()))
+        .await
+        .unwrap();
+}
+
+fn message(slurm: &Slurm) -> String {
+    slurm.is_ready("nodeset", LEAVING).err().unwrap_or_default()
+}
+
+async fn until_it_says(slurm: &Slurm, words: &str) {
+    eventually(&format!("NodeSet {LEAVING} to say `{words}`"), PATIENCE, async || {
+        let found = message(slurm);
+        if found.contains(words) { Ok(()) } else { Err(found) }
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_node_set_is_deleted_and_no_job_is_lost() {
+    let ground = Ground::up("farewell", 2).await.unwrap();
+    let demo = Manifest::demo().unwrap().with("NodeSet", &json!({ "spec": { "oversubscribeNode": true } }));
+    let slurm = ground.slurm("slurm", demo).await.unwrap();
+    let other = slurm.resource("nodeset", "worker").unwrap();
+    let leaving = json!({
+        "apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": { "name": LEAVING, "namespace": slurm.namespace },
+        "spec": {
+            "controllerRef": other["spec"]["controllerRef"], "replicas": 2, "oversubscribeNode": true, "slurmd": other["spec"]["slurmd"],
+            "logfile": other["spec"]["logfile"], "partition": { "enabled": true, "config": "State=UP MaxTime=UNLIMITED" },
+        },
+    });
+    let file = ground.bed.layout().root.join("leaving.json");
+    std::fs::write(&file, leaving.to_string()).unwrap();
+    slurm.kubectl(&["apply", "--filename", file.to_str().unwrap()]).unwrap();
+    eventually("the second NodeSet to be ready", PATIENCE, async || slurm.is_ready("nodeset", LEAVING)).await.unwrap();
+    eventually("its partition", PATIENCE, async || {
+        slurm.on_controller(&["scontrol", "show", "partition", LEAVING]).map(drop).map_err(|failure| failure.to_string())
+    })
+    .await
+    .unwrap();
+
+    let observer = Observer::start(&ground.bed, &slurm).unwrap();
+    let in_it = format!("--partition={LEAVING}");
+    let running: Vec<u64> = (0..2).map(|_| submit(&slurm, &[&in_it])).collect();
+    for job in &running {
+        observer.follow(*job);
+        slurm.until_job(*job, "RUNNING").await.unwrap();
+    }
+    let pending = submit(&slurm, &[&in_it]);
+    let held = submit(&slurm, &[&in_it, "--hold"]);
+    let either = submit(&slurm, &[&format!("--partition={LEAVING},worker"), "--begin=now+1hour"]);
+    for job in [pending, held, either] {
+        observer.follow(job);
+    }
+    slurm.until_saved(either).await.unwrap();
+
+    let since = Instant::now();
+    slurm.kubectl(&["delete", "nodesets.slinky.slurm.net", LEAVING, "--wait=false"]).unwrap();
+    until_it_says(&slurm, "jobs are running there").await;
+    eventually("the partition to take no new job", PATIENCE, async || {
+        let shown = slurm.on_controller(&["scontrol", "show", "partition", LEAVING]).map_err(|failure| failure.to_string())?;
+        if shown.contains("State=DRAIN") { Ok(()) } else { Err(shown) }
+    })
+    .await
+    .unwrap();
+    eprintln!("the partition was closed {} after the deletion", seconds(since.elapsed()));
+    kill_slurmctld(&slurm).await;
+    observer.look_again().await.unwrap();
+    assert_eq!(observer.losses(), []);
+
+    // One ends, then the other: their workers go, the jobs that wait are named.
+    for job in &running {
+        slurm.release_one(*job).unwrap();
+        slurm.until_job(*job, "COMPLETED").await.unwrap();
+        slurm.until_saved(held).await.unwrap(); // what happened before it is saved with it
+        kill_slurmctld(&slurm).await;
+    }
+    until_it_says(&slurm, "still name partition `batch`").await;
+    let words = message(&slurm);
+    for job in [pending, held, either] {
+        assert!(words.contains(&job.to_string()), "job {job} is not named: {words}");
+    }
+    kill_slurmctld(&slurm).await;
+    observer.look_again().await.unwrap();
+    assert_eq!(observer.losses(), []);
+
+    // People decide about those that wait: one is moved, the others are cancelled.
+    tell(&slurm, &["scontrol", "update", &format!("jobid={either}"), "partition=worker"]).await;
+    for job in [pending, held] {
+        observer.excuse(job);
+        tell(&slurm, &["scancel", &job.to_string()]).await;
+    }
+    let since = Instant::now();
+    eventually("the NodeSet to be gone", PATIENCE, async || match slurm.resource("nodeset", LEAVING) {
+        Err(_) => Ok(()),
+        Ok(_) => Err(message(&slurm)),
+    })
+    .await
+    .unwrap();
+    eprintln!("it was gone {} after its last job", seconds(since.elapsed()));
+    kill_slurmctld(&slurm).await;
+    eventually("its partition and its records to be gone", PATIENCE, async || {
+        let partitions = slurm.on_controller(&["sinfo", "--noheader", "--format=%R"]).map_err(|failure| failure.to_string())?;
+        let nodes = slurm.on_controller(&["scontrol", "show", "nodes", "--oneliner"]).map_err(|failure| failure.to_string())?;
+        let is_left = partitions.contains(LEAVING) || nodes.contains(&format!("NodeName={LEAVING}-"));
+        if is_left { Err(format!("{partitions}{nodes}")) } else { Ok(()) }
+    })
+    .await
+    .unwrap();
+    slurm.is_ready("controller", "slurm").unwrap();
+    observer.verdict().await.unwrap();
+    drop(observer);
+    ground.bed.down().unwrap();
+}
