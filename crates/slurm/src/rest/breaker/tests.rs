@@ -23,8 +23,8 @@ use Step::{Answers, Fails, Waits};
 #[case::the_fifth_in_a_row_does(&[(0, Fails), (0, Fails), (0, Fails), (0, Fails), (0, Fails), (0, Waits(1000)), (999, Waits(500)), (1000, Answers), (1001, Answers)])]
 #[case::the_pause_grows_and_is_bounded(&[
     (0, Fails), (0, Fails), (0, Fails), (0, Fails), (0, Fails),
-    (1_000, Fails), (2_999, Waits(500)), (3_000, Fails), (6_999, Waits(500)), (7_000, Fails), (14_000, Waits(1_000)),
-    (15_000, Fails), (24_999, Waits(500)), (25_000, Fails), (34_999, Waits(500)), (35_000, Answers), (35_001, Answers),
+    (1_000, Fails), (2_999, Waits(500)), (3_000, Fails), (6_999, Waits(500)), (7_000, Fails), (11_000, Waits(1_000)),
+    (12_000, Fails), (16_999, Waits(500)), (17_000, Fails), (21_999, Waits(500)), (22_000, Answers), (22_001, Answers),
 ])]
 #[case::after_an_answer_all_begins_anew(&[
     (0, Fails), (0, Fails), (0, Fails), (0, Fails), (0, Fails), (1_000, Fails), (3_000, Answers),
