@@ -27,9 +27,10 @@ fn workers(slurm: &Slurm) -> Vec<String> {
     slurm.pods().unwrap().iter().map(|pod| slurm.uid(pod)).collect()
 }
 
-/// What the operator made, changed or removed, status aside.
+/// What the operator made, changed or removed, status aside, and but for letting NodeSets go.
 fn acts(audit: &Audit) -> Vec<String> {
-    let writes = audit.acts_of(OPERATOR_USER).into_iter();
+    let writes =
+        audit.acts_of(OPERATOR_USER).into_iter().filter(|write| (write.verb.as_str(), write.resource.as_str()) != ("patch", "nodesets"));
     writes.map(|write| format!("{} {} {} ({})", write.verb, write.resource, write.name, write.code)).collect()
 }
 

@@ -166,7 +166,7 @@ async fn a_mass_flip_and_a_restart_that_forgets_are_seen_as_they_are() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_is_left_alone_and_back_in_use_within_ten_seconds() {
-    for (kind, sent_in_five_minutes) in [(FaultKind::Refuse, 40), (FaultKind::Stall, 45)] {
+    for (kind, sent_in_five_minutes) in [(FaultKind::Refuse, 70), (FaultKind::Stall, 45)] {
         let scene = Scene::of(3);
         pass(10).await;
         scene.sim.fail(Fault::new(kind));
