@@ -44,9 +44,10 @@ impl Keeper {
         Ok(())
     }
 
-    /// The wait after a whole reading, so that big tables are not read all the time.
+    /// The wait after a whole reading, so that big tables are not read all the time. While nodes are missing nothing can be decided, so that is soon.
     fn wait_after(&self, took: Duration, pace: Duration) -> Duration {
-        let pace = if self.gates.are_trusted() { pace } else { self.pace.without_gates.max(pace) };
+        let is_urgent = self.snapshot.nodes.table.missing > 0;
+        let pace = if self.gates.are_trusted() || is_urgent { pace } else { self.pace.without_gates.max(pace) };
         pace.max((took * SHARE).min(self.pace.good_for / 2))
     }
 
