@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How soon a pod shows what Slurm says of its node.
 const SHOWN_WITHIN: Duration = Duration::from_secs(3);
 /// What a slow machine may add to it.
-const SLACK: Duration = Duration::from_secs(3);
+const SLACK: Duration = Duration::from_secs(7);
 /// Two looks of the operator at the least.
 const A_WHILE: Duration = Duration::from_secs(4);
 const ADMINS: &str = "drained bad fan";
