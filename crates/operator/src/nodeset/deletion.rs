@@ -66,7 +66,9 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
         ghosts: cluster.is_known().map(|()| ghosts.as_slice()),
         jobs: observe_jobs(&namespace, controller, &partition, &workers, &ghosts, context),
         partition: &partition,
-        is_moot: is_moot(nodeset, &namespace, controller, context),
+        cluster_is_gone: cluster_is_gone(&namespace, controller, context),
+        is_orphaning: nodeset.finalizers().iter().any(|finalizer| finalizer == ORPHAN),
+        has_orphans: !observe_orphans(nodeset, context).is_empty(),
         leave: permit.map_or(Leave::WhenEmpty, |permit| permit.leave(nodeset.metadata.deletion_timestamp.as_ref().map(|time| time.0))),
         now,
     };
@@ -85,13 +87,9 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
 }
 
-/// Whether there is nothing to protect. A cluster without slurmctld runs no jobs, and a namespace that goes must not wait for it; and who deletes a
-/// NodeSet and spares what it made wants its workers left alone.
-fn is_moot(nodeset: &NodeSet, namespace: &str, controller: &str, context: &Context) -> bool {
-    let cluster = context.stores.controller(namespace, controller);
-    let is_gone = cluster.is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some());
-    let is_orphaning = nodeset.finalizers().iter().any(|finalizer| finalizer == ORPHAN) || !observe_orphans(nodeset, context).is_empty();
-    is_gone || is_orphaning
+/// Whether its Controller is gone, or going.
+fn cluster_is_gone(namespace: &str, controller: &str, context: &Context) -> bool {
+    context.stores.controller(namespace, controller).is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some())
 }
 
 /// Jobs that have not ended and name the partition or one of the nodes.
@@ -120,7 +118,7 @@ async fn release(nodeset: &NodeSet, context: &Context) -> Result<Next, Error> {
         Kind::Normal,
         "Released",
         "Delete",
-        "nothing of it is left in Slurm: it goes, and its lines in slurm.conf with it",
+        "it has nothing more to wait for in Slurm: it goes, and its lines in slurm.conf follow",
     );
     Ok(Next::OnChange)
 }

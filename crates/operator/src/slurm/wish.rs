@@ -24,6 +24,9 @@ use super::hold;
 /// Records deleted by one wish, so that other wishes need not wait for hundreds of calls; the rest has its turn in the next.
 const MOST_FORGOTTEN: usize = 50;
 
+/// So many nodes are asked for by name before a hold is lifted or a node set down; all of them where there are no more.
+const ASKED_BY_NAME: usize = 3;
+
 /// Something to tell Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
@@ -54,11 +57,11 @@ impl Wish {
                 let is_meant = |node: &Node| matches!(hold(node), Hold::Open | Hold::DownByUs | Hold::DrainedByUs);
                 update(client, nodes, is_meant, &NodeUpdate::drain(reason(why).as_str())).await
             }
-            Self::Undrain(nodes) => update(client, nodes, |node| hold(node) == Hold::DrainedByUs, &NodeUpdate::undrain()).await,
-            Self::Resume(nodes) => update(client, nodes, is_held_by_us, &NodeUpdate::resume()).await,
+            Self::Undrain(nodes) => update_surely(client, nodes, |node| hold(node) == Hold::DrainedByUs, &NodeUpdate::undrain()).await,
+            Self::Resume(nodes) => update_surely(client, nodes, is_held_by_us, &NodeUpdate::resume()).await,
             Self::SetDown(nodes, why) => {
                 let is_meant = |node: &Node| is_up_and_ours(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
-                update(client, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
+                update_surely(client, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
             }
             Self::Place(nodes, place) => {
                 let (is_meant, change): (fn(&Node, &Place) -> bool, _) = match place {
@@ -106,6 +109,38 @@ async fn update(
     is_meant: impl Fn(&Node) -> bool + Send + Sync,
     update: &NodeUpdate,
 ) -> Result<(), RestError> {
+    match Hosts::of(&meant(client, nodes, is_meant).await?) {
+        Some(hosts) => client.update_nodes(&hosts, update).await,
+        None => Ok(()),
+    }
+}
+
+/// The same for what lifts a hold or ends jobs. The list may come from a server that is behind and lack what an administrator just said, so a few of
+/// the nodes are asked for by name too; where one is not as the list has it, nothing is told, and the next pass decides anew.
+async fn update_surely(
+    client: &Client,
+    nodes: impl IntoIterator<Item = &String>,
+    is_meant: impl Fn(&Node) -> bool + Send + Sync,
+    update: &NodeUpdate,
+) -> Result<(), RestError> {
+    let unchanged = meant(client, nodes, &is_meant).await?;
+    for name in unchanged.iter().step_by(unchanged.len().div_ceil(ASKED_BY_NAME).max(1)) {
+        if !is_meant(&client.node(name).await?) {
+            return Ok(());
+        }
+    }
+    match Hosts::of(&unchanged) {
+        Some(hosts) => client.update_nodes(&hosts, update).await,
+        None => Ok(()),
+    }
+}
+
+/// Those of `nodes` that are as they were when it was decided, by a list that is read now.
+async fn meant(
+    client: &Client,
+    nodes: impl IntoIterator<Item = &String>,
+    is_meant: impl Fn(&Node) -> bool + Send + Sync,
+) -> Result<Vec<NodeName>, RestError> {
     let wanted: BTreeSet<&str> = nodes.into_iter().map(String::as_str).collect();
     let mut unchanged: Vec<NodeName> = Vec::new();
     let mut take = |node: Node| {
@@ -114,10 +149,7 @@ async fn update(
         }
     };
     client.nodes(None, &mut take).await?;
-    match Hosts::of(&unchanged) {
-        Some(hosts) => client.update_nodes(&hosts, update).await,
-        None => Ok(()),
-    }
+    Ok(unchanged)
 }
 
 /// A call for each node: Slurm takes one comment for all that are named. What it refuses for one does not keep the others from theirs.

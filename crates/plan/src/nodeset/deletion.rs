@@ -26,11 +26,24 @@ pub struct Remains<'a> {
     pub jobs: Result<Vec<String>, String>,
     /// Its partition, for the sentence about jobs.
     pub partition: &'a str,
-    /// Why there is nothing to protect, if so: the cluster is gone, or somebody wants the workers to stay as they are.
-    pub is_moot: bool,
+    /// Whether its Controller is gone, or going.
+    pub cluster_is_gone: bool,
+    /// Whether it is deleted so that its workers stay.
+    pub is_orphaning: bool,
+    /// Whether pods like its workers are there that nobody controls.
+    pub has_orphans: bool,
     /// What the user permits for the whole.
     pub leave: Leave,
     pub now: Timestamp,
+}
+
+impl Remains<'_> {
+    /// Whether there is nothing to protect. A cluster without slurmctld runs no jobs, and a namespace that goes must not wait for it; and who deletes a
+    /// NodeSet and spares what it made wants its workers left alone. Kubernetes forgets that wish when no worker is the NodeSet's any more; a stray pod
+    /// beside workers says nothing of the kind.
+    fn is_moot(&self) -> bool {
+        self.cluster_is_gone || self.is_orphaning || (self.workers.is_empty() && self.has_orphans)
+    }
 }
 
 /// Plans the next step. The last one is [`Action::Release`].
@@ -39,7 +52,7 @@ pub struct Remains<'a> {
 /// records go, and only then the lines in slurm.conf, both in one write, when the NodeSet is gone.
 pub fn deletion(remains: &Remains<'_>) -> Plan {
     let mut plan = Plan::default();
-    if remains.is_moot {
+    if remains.is_moot() {
         plan.actions.push(Action::Release);
         return plan;
     }
@@ -141,7 +154,9 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
         let words = format!("is being deleted and waits until Slurm lets go of the jobs of node `{}`", ours[0].node);
         plan.report.wait(Reason::Deleting, words);
     } else {
-        plan.report.wait(Reason::Deleting, format!("is being deleted: {} records in Slurm are deleted", nodes.len()));
+        let words =
+            format!("is being deleted: Slurm is asked to forget {} nodes, which it does unless a reservation names them", nodes.len());
+        plan.report.wait(Reason::Deleting, words);
         plan.actions.push(Action::Forget { nodes });
     }
 }
@@ -165,7 +180,17 @@ mod tests {
 
     fn remains<'a>(workers: &'a [Worker], ghosts: &'a [Ghost], jobs: &[&str]) -> Remains<'a> {
         let jobs = Ok(jobs.iter().map(|job| (*job).to_owned()).collect());
-        Remains { workers, ghosts: Ok(ghosts), jobs, partition: "w", is_moot: false, leave: Leave::WhenEmpty, now: now() }
+        Remains {
+            workers,
+            ghosts: Ok(ghosts),
+            jobs,
+            partition: "w",
+            cluster_is_gone: false,
+            is_orphaning: false,
+            has_orphans: false,
+            leave: Leave::WhenEmpty,
+            now: now(),
+        }
     }
 
     fn words(remains: &Remains<'_>) -> Vec<String> {
@@ -240,6 +265,15 @@ mod tests {
     #[test]
     fn where_there_is_nothing_to_protect_it_goes_at_once() {
         let workers = [worker(0, Stage::Ready, busy())];
-        assert_eq!(words(&Remains { is_moot: true, ..remains(&workers, &[], &["7"]) }), ["release the NodeSet"]);
+        assert_eq!(words(&Remains { cluster_is_gone: true, ..remains(&workers, &[], &["7"]) }), ["release the NodeSet"]);
+        assert_eq!(words(&Remains { is_orphaning: true, ..remains(&workers, &[], &["7"]) }), ["release the NodeSet"]);
+        assert_eq!(words(&Remains { has_orphans: true, ..remains(&[], &[], &["7"]) }), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn a_stray_pod_beside_workers_ends_no_job() {
+        let workers = [worker(0, Stage::Ready, busy())];
+        let actions = words(&Remains { has_orphans: true, ..remains(&workers, &[], &["7"]) });
+        assert_eq!(actions, ["drain w-0: NodeSet is being deleted"]);
     }
 }

@@ -6,7 +6,7 @@ use std::{
 use rstest::rstest;
 use secrecy::SecretSlice;
 use slipway_runtime::clock::{Clock as _, SystemClock};
-use slipway_sim::{Release, Served, Sim, node::NodeRecord};
+use slipway_sim::{Fault, FaultKind, Release, Served, Sim, node::NodeRecord};
 use slipway_slurm::rest::{Limits, clock::Clock, token::Signer, transport::Http};
 
 use super::*;
@@ -165,4 +165,17 @@ async fn a_place_is_written_in_one_call_and_only_where_it_differs() {
     let refused = place("tree:s9").carry_out(&ground.client).await.unwrap_err();
     assert_eq!(refused.class(), Class::External);
     assert_eq!(ground.record("worker-0").topology, "tree:s1");
+}
+
+#[rstest]
+#[case::undrain(Wish::Undrain(nodes()))]
+#[case::resume(Wish::Resume(nodes()))]
+#[tokio::test]
+async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] wish: Wish) {
+    let ground = Ground::new(drained("slurm-operator: Pod is pending termination for scale-in")).await;
+    ground.sim.fail(Fault::new(FaultKind::StaleList));
+    ground.sim.world(|world| world.nodes.get_mut("worker-0").map(drained("bad disk"))).unwrap();
+    wish.carry_out(&ground.client).await.unwrap();
+    let record = ground.record("worker-0");
+    assert!(record.is_draining && record.reason == "bad disk", "{record:?}");
 }
