@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::stream::select;
 use kube::api::{Api, DeleteParams};
-use kube::runtime::reflector::ObjectRef;
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ const NEW_KEY: &str = "the second key, another 32 bytes..";
 struct Registry {
     clusters: Arc<Clusters>,
     wakes: Wakes,
+    nodesets: Store<NodeSet>,
     metrics: Metrics,
     stop: CancellationToken,
 }
@@ -51,13 +52,14 @@ impl Registry {
         let sources = Sources { controllers: controllers.store(), restapis: restapis.store(), nodesets: nodesets.store() };
         let address = "http://127.0.0.1:{port}".parse().unwrap();
         let ground = Ground { client: stage.client.clone(), clock: Arc::new(SystemClock), metrics: metrics.clone(), address };
+        let known = nodesets.store();
         let (clusters, wakes) = Clusters::new(sources, ground);
         let stop = CancellationToken::new();
         tokio::spawn(clusters.clone().follow(changes, caches, stop.clone()));
         tokio::spawn(controllers.run(watcher(Api::all(stage.client.clone()), watcher::Config::default())));
         tokio::spawn(restapis.run(watcher(Api::all(stage.client.clone()), watcher::Config::default())));
         tokio::spawn(nodesets.run(watcher(Api::all(stage.client.clone()), watcher::Config::default())));
-        Self { clusters, wakes, metrics, stop }
+        Self { clusters, wakes, nodesets: known, metrics, stop }
     }
 
     fn is_registered(&self, controller: &str, node: &str) -> Option<Answer> {
@@ -144,6 +146,12 @@ async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
             "apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": { "name": "worker" },
             "spec": { "controllerRef": { "name": "x" }, "slurmd": { "image": "i" } },
         }),
+    )
+    .await;
+    // A reading wakes the NodeSets that are known by then; one that comes later has a pass of its own.
+    eventually(
+        "NodeSet `worker` to be known",
+        async || if registry.nodesets.is_empty() { Err("there is none".to_owned()) } else { Ok(()) },
     )
     .await;
     create(&stage, "restapis", &restapi("r", "x", port)).await;

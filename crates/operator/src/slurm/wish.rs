@@ -165,14 +165,16 @@ async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Resul
     refused
 }
 
-/// A call for each node that is down and empty, since Slurm takes one name at a time. One that is reserved or got a job is refused by Slurm itself, and
+/// A call for each node that gets no job and has none, since Slurm takes one name at a time. Drained or silent is as good as down: a slurmctld that was
+/// killed before it saved a farewell has the node as it was before, and would set it down itself only after its SlurmdTimeout. One that is reserved or got a job is refused by Slurm itself, and
 /// keeps no other from being deleted.
 async fn forget(client: &Client, nodes: &[String]) -> Result<(), RestError> {
     let wanted: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
     let mut gone: Vec<NodeName> = Vec::new();
     let mut take = |node: Node| {
-        let is_gone = node.state.has(&NodeState::Down) && !node.state.is_busy() && node.alloc_cpus == 0;
-        if wanted.contains(node.name.as_str()) && is_gone {
+        let gets_none = [NodeState::Down, NodeState::Drain, NodeState::NotResponding].iter().any(|state| node.state.has(state));
+        let is_empty = !node.state.is_busy() && node.alloc_cpus == 0;
+        if wanted.contains(node.name.as_str()) && gets_none && is_empty {
             gone.extend(NodeName::parse(&node.name).ok());
         }
     };

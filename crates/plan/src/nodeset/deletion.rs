@@ -155,7 +155,7 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
         plan.report.wait(Reason::Deleting, words);
     } else {
         let words =
-            format!("is being deleted: Slurm is asked to forget {} nodes, which it does unless a reservation names them", nodes.len());
+            format!("is being deleted: Slurm is asked to forget {}, which it does unless a reservation names them", nodes.join(", "));
         plan.report.wait(Reason::Deleting, words);
         plan.actions.push(Action::Forget { nodes });
     }

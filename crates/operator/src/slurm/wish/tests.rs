@@ -179,3 +179,16 @@ async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] wish: Wish) {
     let record = ground.record("worker-0");
     assert!(record.is_draining && record.reason == "bad disk", "{record:?}");
 }
+
+/// A slurmctld that was killed before it saved a farewell has the node as it was before.
+#[rstest]
+#[case::down(&down("slurm-operator: Pod is terminating"), true)]
+#[case::drained(&drained("slurm-operator: NodeSet is being deleted"), true)]
+#[case::silent(&|node: &mut NodeRecord| node.silent_until = u64::MAX, true)]
+#[case::open(&|_: &mut NodeRecord| {}, false)]
+#[tokio::test]
+async fn a_record_is_forgotten_that_gets_no_job(#[case] change: &dyn Fn(&mut NodeRecord), #[case] is_forgotten: bool) {
+    let ground = Ground::new(change).await;
+    Wish::Forget(vec!["worker-0".to_owned()]).carry_out(&ground.client).await.unwrap();
+    assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_forgotten);
+}
