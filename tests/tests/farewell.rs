@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const LEAVING: &str = "batch";
 /// Ends slurmctld, once it listens.
 const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
+/// A partition of the user's own, with the nodes of both NodeSets.
+const POOL: &str = "PartitionName=pool Nodes=worker,batch MaxTime=UNLIMITED State=UP\n";
 const PATIENT: &str = "until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.1; done";
 
 /// Submits a job to the partition that goes.
@@ -23,6 +25,33 @@ fn submit(slurm: &Slurm, options: &[&str]) -> u64 {
     let mut command = vec!["sbatch", "--parsable", "--chdir=/tmp", "--exclusive", "--nodes=1", wrapped.as_str()];
     command.extend(options);
     slurm.on_controller(&command).unwrap().trim().parse().unwrap()
+}
+
+/// Has the user write this after the Controller's own lines.
+fn set_extra(slurm: &Slurm, extra: &str) {
+    let patch = json!({ "spec": { "extraConf": extra } }).to_string();
+    slurm.kubectl(&["patch", "controllers.slinky.slurm.net/slurm", "--type=merge", "--patch", &patch]).unwrap();
+}
+
+/// Waits until slurmctld has the partition.
+async fn until_partition(slurm: &Slurm, partition: &str) {
+    eventually(&format!("partition {partition}"), PATIENCE, async || {
+        slurm.on_controller(&["scontrol", "show", "partition", partition]).map(drop).map_err(|failure| failure.to_string())
+    })
+    .await
+    .unwrap();
+}
+
+/// Waits until one element of an array runs, and answers the number that it got for itself.
+async fn until_element(slurm: &Slurm, array: u64) -> u64 {
+    eventually(&format!("an element of array {array} to run"), PATIENCE, async || {
+        let job = format!("--jobs={array}");
+        let command = ["squeue", "--noheader", "--states=RUNNING", "--format=%A", job.as_str()];
+        let running = slurm.on_controller(&command).map_err(|failure| failure.to_string())?;
+        running.trim().parse().map_err(|_| format!("squeue says `{running}`"))
+    })
+    .await
+    .unwrap()
 }
 
 /// Kills slurmctld and waits until it answers again.
@@ -75,20 +104,25 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     std::fs::write(&file, leaving.to_string()).unwrap();
     slurm.kubectl(&["apply", "--filename", file.to_str().unwrap()]).unwrap();
     eventually("the second NodeSet to be ready", PATIENCE, async || slurm.is_ready("nodeset", LEAVING)).await.unwrap();
-    eventually("its partition", PATIENCE, async || {
-        slurm.on_controller(&["scontrol", "show", "partition", LEAVING]).map(drop).map_err(|failure| failure.to_string())
-    })
-    .await
-    .unwrap();
+    until_partition(&slurm, LEAVING).await;
+    let extra = slurm.resource("controller", "slurm").unwrap()["spec"]["extraConf"].as_str().unwrap().to_owned();
+    set_extra(&slurm, &format!("{extra}{POOL}"));
+    until_partition(&slurm, "pool").await;
 
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
     let in_it = format!("--partition={LEAVING}");
-    let running: Vec<u64> = (0..2).map(|_| submit(&slurm, &[&in_it])).collect();
-    for job in &running {
-        observer.follow(*job);
-        slurm.until_job(*job, "RUNNING").await.unwrap();
+    let just_ended = submit(&slurm, &[&in_it, "--nodelist=batch-0"]);
+    slurm.until_job(just_ended, "RUNNING").await.unwrap();
+    // One of them came by the partition that both NodeSets share, the other is an element of an array.
+    let shared = submit(&slurm, &["--partition=pool", "--nodelist=batch-1"]);
+    slurm.until_job(shared, "RUNNING").await.unwrap();
+    slurm.release_one(just_ended).unwrap();
+    slurm.until_job(just_ended, "COMPLETED").await.unwrap();
+    let pending = submit(&slurm, &[&in_it, "--array=0-2"]);
+    let running = [until_element(&slurm, pending).await, shared];
+    for job in running {
+        observer.follow(job);
     }
-    let pending = submit(&slurm, &[&in_it]);
     let held = submit(&slurm, &[&in_it, "--hold"]);
     let either = submit(&slurm, &[&format!("--partition={LEAVING},worker"), "--begin=now+1hour"]);
     for job in [pending, held, either] {
@@ -111,9 +145,9 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     assert_eq!(observer.losses(), []);
 
     // One ends, then the other: their workers go, the jobs that wait are named.
-    for job in &running {
-        slurm.release_one(*job).unwrap();
-        slurm.until_job(*job, "COMPLETED").await.unwrap();
+    for job in running {
+        slurm.release_one(job).unwrap();
+        slurm.until_job(job, "COMPLETED").await.unwrap();
         slurm.until_saved(held).await.unwrap(); // what happened before it is saved with it
         kill_slurmctld(&slurm).await;
     }
@@ -122,6 +156,9 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     for job in [pending, held, either] {
         assert!(words.contains(&job.to_string()), "job {job} is not named: {words}");
     }
+    let waits_elsewhere = submit(&slurm, &["--partition=pool", "--begin=now+1hour"]);
+    observer.follow(waits_elsewhere);
+    slurm.until_saved(waits_elsewhere).await.unwrap();
     kill_slurmctld(&slurm).await;
     observer.look_again().await.unwrap();
     assert_eq!(observer.losses(), []);
@@ -132,6 +169,8 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
         observer.excuse(job);
         tell(&slurm, &["scancel", &job.to_string()]).await;
     }
+    // That a waiting job was cancelled is no reason for slurmctld to save: killed, it would find the job again.
+    slurm.until_saved(either).await.unwrap();
     let since = Instant::now();
     eventually("the NodeSet to be gone", PATIENCE, async || match slurm.resource("nodeset", LEAVING) {
         Err(_) => Ok(()),
@@ -140,6 +179,16 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     .await
     .unwrap();
     eprintln!("it was gone {} after its last job", seconds(since.elapsed()));
+    // The user's own line still names it. Without the NodeSet's line slurmctld would not start again, so both stay until the user has changed it.
+    eventually("the Controller to say what still names it", PATIENCE, async || match slurm.is_ready("controller", "slurm") {
+        Err(words) if words.contains("pool") && words.contains(LEAVING) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await
+    .unwrap();
+    kill_slurmctld(&slurm).await;
+    until_partition(&slurm, "pool").await;
+    set_extra(&slurm, &format!("{extra}{}", POOL.replace(",batch", "")));
     // slurmctld may just be replaced, to drop the lines; and killed before it saves, it would find the nodes again in what it saved before.
     eventually("slurmctld to save", PATIENCE, async || slurm.until_saved(either).await.map_err(|failure| failure.to_string()))
         .await
@@ -149,11 +198,13 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
         let partitions = slurm.on_controller(&["sinfo", "--noheader", "--format=%R"]).map_err(|failure| failure.to_string())?;
         let nodes = slurm.on_controller(&["scontrol", "show", "nodes", "--oneliner"]).map_err(|failure| failure.to_string())?;
         let is_left = partitions.contains(LEAVING) || nodes.contains(&format!("NodeName={LEAVING}-"));
-        if is_left { Err(format!("{partitions}{nodes}")) } else { Ok(()) }
+        let controller = slurm.resource("controller", "slurm")?;
+        let jobs = slurm.on_controller(&["squeue", "--states=all", "--format=%i %P %T %r"]).map_err(|failure| failure.to_string())?;
+        if is_left { Err(format!("{partitions}{nodes}{jobs}{}", controller["status"]["conditions"])) } else { Ok(()) }
     })
     .await
     .unwrap();
-    slurm.is_ready("controller", "slurm").unwrap();
+    eventually("the Controller to be ready", PATIENCE, async || slurm.is_ready("controller", "slurm")).await.unwrap();
     observer.verdict().await.unwrap();
     drop(observer);
     ground.bed.down().unwrap();

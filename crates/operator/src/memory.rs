@@ -63,6 +63,8 @@ pub(crate) struct Memory {
     pub(crate) moves: Map<String, Repeats>,
     /// Since when a node has responded to slurmctld, or not, likewise. One that was never seen silent is not here.
     pub(crate) responses: Map<String, Response>,
+    /// When Slurm was last asked to forget nodes, by the UID of their NodeSet.
+    pub(crate) forgotten: Map<String, Timestamp>,
     /// What Slurm was told about nodes, by `namespace/controller/node`.
     pub(crate) told: Map<String, Told>,
     /// Workers that had to be replaced, by the UID of their NodeSet.

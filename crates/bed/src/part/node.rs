@@ -149,6 +149,8 @@ pub fn kubelet_config(pki: &Pki, node: &str) -> String {
         "nodeStatusUpdateFrequency": "5s",
         // A changed ConfigMap is in its pods within seconds; by default it takes more than a minute.
         "syncFrequency": "5s",
+        // Daemons are killed on purpose, several times in a minute; by default the fifth time costs minutes.
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "10s"},
     })
     .to_string()
 }

@@ -57,13 +57,14 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     let revisions = observe_revisions(nodeset, context);
     let (workers, _) = observe_workers(nodeset, &revisions, &cluster, context);
     let ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
-    let now = context.clock.now();
+    let (now, uid) = (context.clock.now(), nodeset.uid().unwrap_or_default());
     let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     let partition = name::slurm_nodeset(&nodeset.name_any(), hostname);
     let permit = Permit::read(nodeset.annotations());
     let remains = Remains {
         workers: &workers,
         ghosts: cluster.is_known().map(|()| ghosts.as_slice()),
+        forgotten_at: context.memory.forgotten.get(&uid),
         jobs: observe_jobs(&namespace, controller, &partition, &workers, &ghosts, context),
         partition: &partition,
         cluster_is_gone: cluster_is_gone(&namespace, controller, context),
@@ -78,10 +79,12 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     }
     let is_unconfirmed =
         cluster.confirm(&mut plan.actions, &workers).await | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
-    let uid = nodeset.uid().unwrap_or_default();
     let nothing = |_| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
     act(&plan.actions, Some(&Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }), context).await?;
     plan.actions.iter().for_each(|action| cluster.tell(action));
+    if plan.actions.iter().any(|action| matches!(action, Action::Forget { .. })) {
+        context.memory.forgotten.insert(uid, now);
+    }
     status::report(nodeset.as_ref(), &plan.report, |_| {}, context).await?;
     let look = if is_unconfirmed { LOOK_SOON } else { LOOK_FOR_JOBS };
     Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))

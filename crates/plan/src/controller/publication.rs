@@ -95,7 +95,13 @@ fn leave_to_drop(partitions: &[String], ends_jobs: Answer) -> Verdict {
         return Verdict::Allowed;
     }
     let what = format!("drop partition {} from slurm.conf", partitions.join(", "));
-    gate(&Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false }, Room { available: 0, floor: 0 })
+    let have_jobs = ends_jobs == Answer::Yes;
+    match gate(&Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false }, Room { available: 0, floor: 0 }) {
+        Verdict::Wait(why) if have_jobs => {
+            Verdict::Wait(format!("{why}, or wait for it; cancel them or move them (`scontrol update jobid=... partition=...`)"))
+        }
+        verdict => verdict,
+    }
 }
 
 /// How much longer a newborn waits; nothing once it is old enough.

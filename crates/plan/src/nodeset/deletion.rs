@@ -1,7 +1,7 @@
 //! A NodeSet that is being deleted: its workers leave without losing a job, its partition stays closed as long as a job names it, then its records
 //! go, and then it.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use slipway_api::{
     annotation::{DRAIN_DEADLINE, FORCE_DELETE},
     condition::Reason,
@@ -17,11 +17,17 @@ use crate::{
 /// How many jobs a sentence names before it counts the rest.
 const NAMED: usize = 5;
 
+/// slurmctld saves its nodes up to five seconds late, and one that is killed before finds those again that it had deleted. It is asked a moment after
+/// we decided.
+const SAVED_AFTER: SignedDuration = SignedDuration::from_secs(8);
+
 /// What is left of a NodeSet that is being deleted.
 pub struct Remains<'a> {
     pub workers: &'a [Worker],
     /// Its records in Slurm that have no pod; or why they are not known.
     pub ghosts: Result<&'a [Ghost], String>,
+    /// When Slurm was last asked to forget one of them.
+    pub forgotten_at: Option<Timestamp>,
     /// Jobs that have not ended and name its partition or one of its nodes; or why they are not known.
     pub jobs: Result<Vec<String>, String>,
     /// Its partition, for the sentence about jobs.
@@ -111,7 +117,7 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
 
 /// No pod is left: waits for jobs, then has the records deleted, then lets go.
 fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
-    let Remains { ghosts, jobs, partition, leave, now, .. } = remains;
+    let Remains { ghosts, forgotten_at, jobs, partition, leave, now, .. } = remains;
     let is_forced = leave.permits(*now);
     // First, because jobs that such a node still holds would never end.
     if let Some(down) = ghosts.as_ref().ok().and_then(|ghosts| ghost::set_down(ghosts.iter())) {
@@ -148,7 +154,13 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
     // What somebody else drained keeps their words, and harms nobody.
     let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| ghost::is_ours(&ghost.in_slurm)).collect();
     let nodes: Vec<String> = ours.iter().filter(|ghost| ghost.in_slurm.is_busy == Answer::No).map(|ghost| ghost.node.clone()).collect();
-    if ours.is_empty() {
+    let is_unsaved = forgotten_at.map(|at| at + SAVED_AFTER).filter(|saved_at| saved_at > now && !is_forced);
+    if ours.is_empty()
+        && let Some(saved_at) = is_unsaved
+    {
+        plan.report.wait(Reason::Deleting, "is being deleted: Slurm has forgotten its nodes and is about to save that".to_owned());
+        plan.wake_within(saved_at.duration_since(*now).unsigned_abs());
+    } else if ours.is_empty() {
         plan.actions.push(Action::Release);
     } else if nodes.is_empty() {
         let words = format!("is being deleted and waits until Slurm lets go of the jobs of node `{}`", ours[0].node);
@@ -183,6 +195,7 @@ mod tests {
         Remains {
             workers,
             ghosts: Ok(ghosts),
+            forgotten_at: None,
             jobs,
             partition: "w",
             cluster_is_gone: false,
@@ -239,6 +252,21 @@ mod tests {
         assert_eq!(words(&unknown_records), [""; 0]);
         let forced = Remains { jobs: Err("?".into()), ghosts: Err("?".into()), leave: Leave::Now, ..remains(&[], &[], &[]) };
         assert_eq!(words(&forced), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn it_goes_when_slurm_has_saved_that_its_records_are_gone() {
+        let just_now = Remains { forgotten_at: Some(now()), ..remains(&[], &[], &[]) };
+        assert_eq!(words(&just_now), [""; 0]);
+        assert_eq!(deletion(&just_now).wake_after, Some(SAVED_AFTER.unsigned_abs()));
+        let forced = Remains { leave: Leave::Now, ..just_now };
+        assert_eq!(words(&forced), ["release the NodeSet"]);
+        let saved = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &[], &[]) };
+        assert_eq!(words(&saved), ["release the NodeSet"]);
+        // Slurm was killed, and found one again.
+        let ghosts = [ghost(0, gone())];
+        let found_again = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &ghosts, &[]) };
+        assert_eq!(words(&found_again), ["forget w-0"]);
     }
 
     #[test]
