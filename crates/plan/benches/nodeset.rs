@@ -34,7 +34,8 @@ fn worker(ordinal: u32) -> Worker {
         node_set_uid: "u".to_owned(),
     };
     Worker {
-        ordinal,
+        slot: Slot::Ordinal(ordinal),
+        created: None,
         uid: format!("uid-{ordinal}"),
         node: name.clone(),
         stage: Stage::Ready,
@@ -70,7 +71,7 @@ fn worker(ordinal: u32) -> Worker {
 
 /// Half of them drain for a scale-in, and of those that are empty already all can go.
 fn leaving(mut workers: Vec<Worker>) -> Vec<Worker> {
-    for worker in workers.iter_mut().filter(|worker| worker.ordinal >= WORKERS / 2) {
+    for worker in workers.iter_mut().filter(|worker| worker.slot >= Slot::Ordinal(WORKERS / 2)) {
         worker.in_slurm.hold = Hold::DrainedByUs;
         worker.in_slurm.reason = format!("{REASON_PREFIX}{SCALE_IN}");
         worker.in_slurm.is_drained = if worker.in_slurm.is_busy == Answer::No { Answer::Yes } else { Answer::No };

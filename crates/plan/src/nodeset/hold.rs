@@ -12,7 +12,8 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
     let settled = settled(&plan.actions);
     let (mut to_drain, mut to_undrain, mut to_resume) = (BTreeMap::<String, Vec<String>>::new(), Vec::new(), Vec::new());
     let staying = |worker: &&Worker| !settled.contains(&worker.uid) && !settled.contains(&worker.node);
-    for worker in observed.workers.iter().filter(staying) {
+    let shared = shared_with_leaving(observed, leaving, &settled);
+    for worker in observed.workers.iter().filter(staying).filter(|worker| !shared.contains(worker.name.as_str())) {
         match cause(worker, observed, leaving) {
             Some(cause) if is_to_drain(worker, &cause) => to_drain.entry(cause).or_default().push(worker.node.clone()),
             Some(_) => {}
@@ -33,11 +34,27 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
     }
 }
 
+/// Names of workers whose node in Slurm is also that of another one that leaves: two pods on one Kubernetes node. What is said about the one that leaves
+/// counts for both, until it is gone: its farewell sets the node down.
+fn shared_with_leaving<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<String>) -> BTreeSet<&'a str> {
+    let goes = |worker: &Worker| leaving.contains(&worker.name) || worker.stage == Stage::Going || settled.contains(&worker.uid);
+    let mut first_to_go: BTreeMap<&str, &str> = BTreeMap::new();
+    for worker in observed.workers.iter().filter(|worker| goes(worker)) {
+        let is_told = leaving.contains(&worker.name) && !settled.contains(&worker.uid);
+        let first = first_to_go.entry(worker.node.as_str()).or_insert(worker.name.as_str());
+        if is_told {
+            *first = worker.name.as_str();
+        }
+    }
+    let is_shared = |worker: &&Worker| first_to_go.get(worker.node.as_str()).is_some_and(|first| *first != worker.name);
+    observed.workers.iter().filter(is_shared).map(|worker| worker.name.as_str()).collect()
+}
+
 /// Why no job should come to a worker, if so; the first cause counts. The words for a scale-in, and for an update, are the same for all, so that many are drained in one call.
 fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &Leaving) -> Option<String> {
     let host = worker.host.as_ref().and_then(|host| host.cordon.clone());
     match () {
-        () if leaving.scaled.contains(&worker.name) => Some(SCALE_IN.to_owned()),
+        () if leaving.scaled.contains(&worker.name) || leaving.displaced.contains(&worker.name) => Some(SCALE_IN.to_owned()),
         () if leaving.outdated.contains(&worker.name) => Some(UPDATE.to_owned()),
         () if host.is_some() => host,
         () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.namespace, worker.name)),
