@@ -185,12 +185,12 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
     // A probe says that slurmd runs; that it serves, only Slurm can say.
     let ready = observed.counted().into_iter().filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered()).count();
     let outdated = observed.own().filter(|worker| observed.is_outdated(worker) && worker.stage != Stage::Going).count();
+    if let Layout::PerNode(sites) = observed.layout {
+        daemon::report_refusals(sites, plan);
+    }
     if ready < *replicas {
         let trouble = workers.iter().find_map(|worker| Some(format!(": pod `{}`: {}", worker.name, worker.trouble.as_ref()?)));
         plan.report.wait(Reason::PodsNotReady, format!("{ready} of {replicas} workers are ready{}", trouble.unwrap_or_default()));
-    }
-    if let Layout::PerNode(sites) = observed.layout {
-        daemon::report_refusals(sites, plan);
     }
     let displaced = workers.iter().filter(|worker| observed.is_displaced(worker)).count();
     if displaced > 0 {

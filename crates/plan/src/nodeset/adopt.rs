@@ -50,7 +50,13 @@ mod tests {
     };
 
     fn orphan(name: &str, ordinal: u32, cluster: &str) -> Orphan {
-        Orphan { name: name.into(), uid: format!("uid-of-{name}"), slot: Slot::Ordinal(ordinal), cluster: Some(cluster.into()), is_going: false }
+        Orphan {
+            name: name.into(),
+            uid: format!("uid-of-{name}"),
+            slot: Slot::Ordinal(ordinal),
+            cluster: Some(cluster.into()),
+            is_going: false,
+        }
     }
 
     #[rstest]

@@ -133,7 +133,8 @@ fn plan_restorations(observed: &Observed<'_>, plan: &mut Plan) {
     };
     let waits = |worker: &&Worker| worker.stage == Stage::Starting && worker.host.is_none() && worker.trouble.is_some();
     let waiting = observed.workers.iter().filter(waits).filter(|worker| is_missing(worker));
-    plan.actions.extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.nodeset) }));
+    plan.actions
+        .extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.nodeset) }));
 }
 
 /// Takes out of `actions` the claims of workers that are not deleted after all.

@@ -17,8 +17,7 @@ pub(super) fn plan_new(observed: &Observed<'_>, sites: &Sites, plan: &mut Plan) 
         of_workers.chain(observed.orphans.iter().filter_map(|orphan| orphan.slot.node())).map(|node| (node, ())).collect();
     // Those of the other mode stay on their hosts until their jobs have ended.
     let displaced = observed.workers.iter().filter(|worker| observed.is_displaced(worker));
-    let occupied: BTreeMap<&str, &Worker> =
-        displaced.filter_map(|worker| Some((worker.host.as_ref()?.name.as_str(), worker))).collect();
+    let occupied: BTreeMap<&str, &Worker> = displaced.filter_map(|worker| Some((worker.host.as_ref()?.name.as_str(), worker))).collect();
     let missing = sites.iter().filter(|(node, site)| site.is_wanted() && !taken.contains_key(node));
     let (occupied, free): (Vec<_>, Vec<_>) = missing.partition(|(node, _)| occupied.contains_key(node));
     if let Some((node, _)) = occupied.first() {

@@ -12,8 +12,9 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
     let settled = settled(&plan.actions);
     let (mut to_drain, mut to_undrain, mut to_resume) = (BTreeMap::<String, Vec<String>>::new(), Vec::new(), Vec::new());
     let staying = |worker: &&Worker| !settled.contains(&worker.uid) && !settled.contains(&worker.node);
-    let shared = shared_with_leaving(observed, leaving, &settled);
-    for worker in observed.workers.iter().filter(staying).filter(|worker| !shared.contains(worker.name.as_str())) {
+    let speakers = speakers(observed, leaving, &settled);
+    for worker in observed.workers.iter().filter(staying).filter(|worker| speakers.get(worker.node.as_str()) == Some(&worker.name.as_str()))
+    {
         match cause(worker, observed, leaving) {
             Some(cause) if is_to_drain(worker, &cause) => to_drain.entry(cause).or_default().push(worker.node.clone()),
             Some(_) => {}
@@ -34,20 +35,22 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
     }
 }
 
-/// Names of workers whose node in Slurm is also that of another one that leaves: two pods on one Kubernetes node. What is said about the one that leaves
-/// counts for both, until it is gone: its farewell sets the node down.
-fn shared_with_leaving<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<String>) -> BTreeSet<&'a str> {
-    let goes = |worker: &Worker| leaving.contains(&worker.name) || worker.stage == Stage::Going || settled.contains(&worker.uid);
-    let mut first_to_go: BTreeMap<&str, &str> = BTreeMap::new();
-    for worker in observed.workers.iter().filter(|worker| goes(worker)) {
-        let is_told = leaving.contains(&worker.name) && !settled.contains(&worker.uid);
-        let first = first_to_go.entry(worker.node.as_str()).or_insert(worker.name.as_str());
-        if is_told {
-            *first = worker.name.as_str();
+/// Who speaks for each node of Slurm. Two pods on one Kubernetes node have one there: what is to be said about the one that leaves counts for both until
+/// it is gone, because its farewell sets the node down; else what keeps jobs from one keeps them from both.
+fn speakers<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<String>) -> BTreeMap<&'a str, &'a str> {
+    let mut speakers: BTreeMap<&str, &Worker> = BTreeMap::new();
+    let weight = |worker: &Worker| {
+        let is_settled = settled.contains(&worker.uid);
+        let leaves = leaving.contains(&worker.name) && !is_settled;
+        (leaves, is_settled || worker.stage == Stage::Going, cause(worker, observed, leaving).is_some())
+    };
+    for worker in observed.workers {
+        let speaker = speakers.entry(worker.node.as_str()).or_insert(worker);
+        if speaker.name != worker.name && weight(worker) > weight(speaker) {
+            *speaker = worker;
         }
     }
-    let is_shared = |worker: &&Worker| first_to_go.get(worker.node.as_str()).is_some_and(|first| *first != worker.name);
-    observed.workers.iter().filter(is_shared).map(|worker| worker.name.as_str()).collect()
+    speakers.into_iter().map(|(node, worker)| (node, worker.name.as_str())).collect()
 }
 
 /// Why no job should come to a worker, if so; the first cause counts. The words for a scale-in, and for an update, are the same for all, so that many are drained in one call.

@@ -48,7 +48,8 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     let excess = observed.excess();
     let keepers = daemon::keepers(observed);
     // Where another worker is on its Kubernetes node and stays, its claims are also the other's.
-    let has_double = |worker: &&Worker| worker.slot.node().and_then(|node| keepers.get(node)).is_some_and(|keeper| keeper.name != worker.name);
+    let has_double =
+        |worker: &&Worker| worker.slot.node().and_then(|node| keepers.get(node)).is_some_and(|keeper| keeper.name != worker.name);
     let (mut displaced, scaled): (Vec<&Worker>, Vec<&Worker>) = excess.iter().partition(|worker| has_double(worker));
     displaced.extend(switch::choose(observed));
     let chosen = update::choose(observed, &names(&excess));

@@ -59,7 +59,9 @@ impl Sites {
             let by_node = owner.map(|owner| format!("its hostname `{hostname}` is also that of node `{owner}`: {way_out}"));
             let by_pod = || {
                 let pod = others.get(hostname)?;
-                Some(format!("its hostname `{hostname}` is that of pod `{pod}`, a worker of another NodeSet: let one NodeSet have the node"))
+                Some(format!(
+                    "its hostname `{hostname}` is that of pod `{pod}`, a worker of another NodeSet: let one NodeSet have the node"
+                ))
             };
             site.refusal = by_node.or_else(by_pod).map(|why| format!("node `{node}` gets no worker, as {why}"));
         }

@@ -1,3 +1,4 @@
+mod daemon;
 mod ghost;
 mod hold;
 mod model;

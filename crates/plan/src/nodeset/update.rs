@@ -35,7 +35,8 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
     let mut chosen: Vec<&Worker> = outdated().filter(|worker| is_chosen(worker)).collect();
     let mut serving = staying.iter().filter(|worker| worker.serves(now) && !is_chosen(worker)).count();
     // Those on their way: new ones that do not serve yet, and places without a worker.
-    let coming = staying.iter().filter(|worker| !is_replaced(worker) && !worker.serves(now)).count() + replicas.saturating_sub(staying.len());
+    let coming =
+        staying.iter().filter(|worker| !is_replaced(worker) && !worker.serves(now)).count() + replicas.saturating_sub(staying.len());
     let has_room = |chosen: &[&Worker]| coming + chosen.len() < max_unavailable;
 
     let broken: Vec<&Worker> = outdated().filter(|worker| !is_chosen(worker) && !worker.serves(now)).collect();
