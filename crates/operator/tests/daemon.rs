@@ -108,7 +108,7 @@ impl Scene<'_> {
     async fn delete_controller(&self) -> Value {
         let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/controllers/{CONTROLLER}", self.cluster.namespace);
         let before = self.stage.get(&path).await;
-        self.stage.delete(&path, "Orphan").await;
+        self.stage.delete(&path, "Background").await;
         before
     }
 }
@@ -221,6 +221,7 @@ async fn doubles_names_and_modes_are_sorted_out_without_losing_a_job() {
     let mut double = cluster.pods(NODESET).await.into_iter().find(|pod| pod["spec"]["nodeName"] == "host-0").unwrap();
     let first = double["metadata"]["uid"].clone();
     let job = cluster.run_job(NODESET, &["host-0"], 3600).await;
+    (double["apiVersion"], double["kind"]) = ("v1".into(), "Pod".into());
     double["metadata"]["name"] = "worker-abcde".into();
     for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
         double["metadata"].as_object_mut().unwrap().remove(field);
