@@ -5,6 +5,7 @@ pub(crate) mod claim;
 mod cordon;
 mod count;
 mod deletion;
+mod farewell;
 mod ghost;
 pub(crate) mod gres;
 mod pin;
@@ -173,6 +174,7 @@ impl Reconcile<NodeSet> for NodeSets {
         plan::without_idle_handovers(&mut plan.actions);
         without_owning_if_going(&nodeset, &mut plan.actions, context).await?;
         tries::count(&nodeset, &tries, &plan.actions, &workers, context);
+        farewell::tell(&nodeset, places.layout(), &plan.actions, &workers, context);
         let on_pods: Vec<Action> = plan.actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
         let done =
             act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context)

@@ -10,8 +10,8 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, Leave, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Stage, Tries, Update, Worker,
-        nodeset as plan,
+        Finish, Hold, Host, InSlurm, Layout, Leave, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage, Tries, Update,
+        Worker, nodeset as plan,
     },
 };
 
@@ -89,12 +89,14 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
             nodeset: "worker",
             uid: "u",
             replicas: replicas as usize,
+            layout: Layout::Numbered,
             protects: true,
             shared: Vec::new(),
             problem: None,
             new_workers_wait: None,
             workers,
             padding: 0,
+            hostname: None,
             controller: "slurm",
             orphans: &[],
             claim_templates: &[],

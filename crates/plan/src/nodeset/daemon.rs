@@ -1,6 +1,10 @@
 //! DaemonSet mode: one worker on each Kubernetes node that suits.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use slipway_api::{condition::Reason, name};
 
@@ -9,16 +13,17 @@ use crate::{Action, Plan, gate::Answer};
 
 /// How many nodes a sentence names before it counts the rest.
 const NAMED: usize = 2;
+/// When to look again at a hostname that somebody else has.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// New workers for nodes that have none. A pod that is going still holds its node, because it has the same name in Slurm.
 pub(super) fn plan_new(observed: &Observed<'_>, sites: &Sites, plan: &mut Plan) -> Vec<Action> {
     let of_workers = observed.workers.iter().filter_map(|worker| worker.slot.node());
-    let taken: BTreeMap<&str, ()> =
-        of_workers.chain(observed.orphans.iter().filter_map(|orphan| orphan.slot.node())).map(|node| (node, ())).collect();
+    let taken: BTreeSet<&str> = of_workers.chain(observed.orphans.iter().filter_map(|orphan| orphan.slot.node())).collect();
     // Those of the other mode stay on their hosts until their jobs have ended.
     let displaced = observed.workers.iter().filter(|worker| observed.is_displaced(worker));
     let occupied: BTreeMap<&str, &Worker> = displaced.filter_map(|worker| Some((worker.host.as_ref()?.name.as_str(), worker))).collect();
-    let missing = sites.iter().filter(|(node, site)| site.is_wanted() && !taken.contains_key(node));
+    let missing = sites.iter().filter(|(node, site)| site.is_wanted() && !taken.contains(node));
     let (occupied, free): (Vec<_>, Vec<_>) = missing.partition(|(node, _)| occupied.contains_key(node));
     if let Some((node, _)) = occupied.first() {
         let more = if occupied.len() > 1 { format!("; and {} more like it", occupied.len() - 1) } else { String::new() };
@@ -71,5 +76,7 @@ pub(super) fn report_refusals(sites: &Sites, plan: &mut Plan) {
         return;
     }
     let more = if refusals.len() > NAMED { format!("; and {} more like it", refusals.len() - NAMED) } else { String::new() };
+    // That a pod of another NodeSet has gone wakes only that one.
+    plan.wake_within(LOOK_AGAIN);
     plan.report.wait(Reason::HostnameTaken, format!("{}{more}", refusals[..refusals.len().min(NAMED)].join("; ")));
 }

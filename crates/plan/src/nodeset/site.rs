@@ -40,8 +40,8 @@ impl Sites {
     /// `others` are the hostnames of workers of other NodeSets, with their pods. Of two nodes the one that has a worker under that name keeps it, else
     /// the first by name.
     pub fn new(mut by_node: BTreeMap<String, Site>, workers: &[Worker], others: &BTreeMap<String, String>) -> Self {
-        let held: BTreeMap<&str, &str> =
-            workers.iter().filter_map(|worker| Some((worker.node.as_str(), worker.slot.node()?))).rev().collect();
+        let running = workers.iter().filter(|worker| worker.host.is_some());
+        let held: BTreeMap<&str, &str> = running.filter_map(|worker| Some((worker.node.as_str(), worker.slot.node()?))).rev().collect();
         let holds = |node: &str, site: &Site| held.get(site.hostname.as_str()) == Some(&node);
         let mut owners: BTreeMap<String, String> = BTreeMap::new();
         for (node, site) in by_node.iter().filter(|(_, site)| site.keeps() && site.refusal.is_none()) {
