@@ -58,7 +58,7 @@ impl Slurm {
     /// Lets a patient job of one node end; no other worker is needed for that.
     pub fn release_one(&self, job: u64) -> Result<(), Failure> {
         let host = self.show_job(job)?.host;
-        self.on_worker(&host, &["touch", &format!("/tmp/release-{job}")]).map(drop)
+        self.on_worker(&self.pod_of(&host)?, &["touch", &format!("/tmp/release-{job}")]).map(drop)
     }
 
     fn submit(&self, nodes: u8, options: &[&str], script: &str) -> Result<u64, Failure> {
@@ -96,7 +96,7 @@ impl Slurm {
             }
         })
         .await?;
-        let output = self.on_worker(&host, &["cat", &format!("/tmp/job-{id}.out")])?;
+        let output = self.on_worker(&self.pod_of(&host)?, &["cat", &format!("/tmp/job-{id}.out")])?;
         Ok(JobResult { id, state, output })
     }
 

@@ -59,6 +59,13 @@ impl Slurm {
         self.kubectl(&["get", "pod", pod, "--ignore-not-found", "--output=jsonpath={.metadata.uid}"]).unwrap_or_default()
     }
 
+    /// The pod of a node of Slurm: the names differ where there is a worker for each Kubernetes node.
+    pub fn pod_of(&self, node: &str) -> Result<String, Failure> {
+        let selector = format!("{SELECTOR},nodeset.slinky.slurm.net/pod-hostname={node}");
+        let names = self.kubectl(&["get", "pods", &selector, "--output=jsonpath={.items[*].metadata.name}"])?;
+        names.split_whitespace().next().map(str::to_owned).ok_or_else(|| Failure::new(format!("node {node} has no pod")))
+    }
+
     /// One pod, whole.
     pub fn pod(&self, name: &str) -> Result<Value, Failure> {
         let text = self.kubectl(&["get", "pod", name, "--output=json"])?;

@@ -52,6 +52,8 @@ pub enum Reason {
     WaitingForSlurm,
     /// Workers are replaced by ones from a newer template.
     Updating,
+    /// A Kubernetes node gets no worker, because the hostname for it is another's or none.
+    HostnameTaken,
     /// Something was just asked for and its effect is not visible yet.
     Progressing,
     /// The resource is being deleted.
@@ -121,6 +123,7 @@ impl Reason {
             Self::ControllerNotReady => "ControllerNotReady",
             Self::PodsNotReady => "PodsNotReady",
             Self::WaitingForSlurm => "WaitingForSlurm",
+            Self::HostnameTaken => "HostnameTaken",
             Self::Progressing => "Progressing",
             Self::Updating => "Updating",
             Self::Deleting => "Deleting",

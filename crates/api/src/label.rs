@@ -20,6 +20,10 @@ pub const POD_HOSTNAME: &str = "nodeset.slinky.slurm.net/pod-hostname";
 pub const POD_PROTECT: &str = "nodeset.slinky.slurm.net/pod-protect";
 /// How the pods of a NodeSet are counted and named.
 pub const SCALING_MODE: &str = "nodeset.slinky.slurm.net/scaling-mode";
+/// [`SCALING_MODE`] of workers that are numbered.
+pub const NUMBERED: &str = "StatefulSet";
+/// [`SCALING_MODE`] of workers of which there is one on each Kubernetes node.
+pub const PER_NODE: &str = "DaemonSet";
 /// Kubernetes' own: the revision of the StatefulSet that a pod was made from.
 pub const REVISION: &str = "controller-revision-hash";
 /// Hash of the template that a worker pod was made from.

@@ -24,20 +24,14 @@ struct Gap {
     field: &'static str,
     set: Set,
     words: &'static str,
-    is_in_the_way: bool,
 }
 
 const fn gap(kind: &'static str, field: &'static str, set: Set, words: &'static str) -> Gap {
-    Gap { kind, field, set, words, is_in_the_way: false }
-}
-
-const fn obstacle(kind: &'static str, field: &'static str, set: Set, words: &'static str) -> Gap {
-    Gap { kind, field, set, words, is_in_the_way: true }
+    Gap { kind, field, set, words }
 }
 
 /// Every gap. A line goes when its field is served.
-const GAPS: [Gap; 4] = [
-    obstacle("NodeSet", "scalingMode", Set::To("DaemonSet"), "nothing is done, because numbered nodes are not what you asked for"),
+const GAPS: [Gap; 3] = [
     gap("NodeSet", "ssh.enabled", Set::True, "nodes run no sshd"),
     gap("NodeSet", "updateStrategy.type", Set::To("ScheduledUpdate"), "no reservation is made and no node is replaced"),
     gap("NodeSet", "pruneSlurmNodeRecords", Set::To("NodeNotFound"), "records of nodes stay in Slurm"),
@@ -74,7 +68,7 @@ pub fn unserved(kind: &str, spec: &Value) -> Vec<Unserved> {
         .filter(|gap| gap.kind == kind && is_set(spec, gap))
         .map(|gap| Unserved {
             words: format!("spec.{} is not served by this release yet: {}; take it out to go without", gap.field, gap.words),
-            is_in_the_way: gap.is_in_the_way,
+            is_in_the_way: false,
         })
         .collect()
 }
@@ -102,9 +96,8 @@ mod tests {
 
     #[rstest]
     #[case::nothing("Controller", json!({"external": true, "ha": {"enabled": true}, "prologScriptRefs": [{"name": "p"}]}), &[])]
-    #[case::daemon("NodeSet", json!({"scalingMode": "DaemonSet"}), &["scalingMode"])]
     #[case::defaults("NodeSet", json!({"scalingMode": "StatefulSet", "pruneSlurmNodeRecords": "Never", "updateStrategy": {"type": "RollingUpdate"}}), &[])]
-    #[case::served("NodeSet", json!({"ordinalPadding": 3, "pinToNode": true, "minReadySeconds": 5, "volumeClaimTemplates": [{}]}), &[])]
+    #[case::served("NodeSet", json!({"scalingMode": "DaemonSet", "ordinalPadding": 3, "pinToNode": true, "minReadySeconds": 5, "volumeClaimTemplates": [{}]}), &[])]
     #[case::two("NodeSet", json!({"ssh": {"enabled": true}, "pruneSlurmNodeRecords": "NodeNotFound"}), &["ssh.enabled", "pruneSlurmNodeRecords"])]
     #[case::elsewhere("Accounting", json!({"external": true}), &[])]
     fn what_is_set_and_not_served_is_named(#[case] kind: &str, #[case] spec: Value, #[case] fields: &[&str]) {
@@ -119,7 +112,6 @@ mod tests {
     #[case("NodeSet", json!({"ssh": {"enabled": true}}), false)]
     #[case("Accounting", json!({}), true)]
     #[case("Accounting", json!({"external": true}), false)]
-    #[case("NodeSet", json!({"scalingMode": "DaemonSet"}), true)]
     #[case("LoginSet", json!({}), true)]
     #[case("RestApi", json!({}), false)]
     fn what_would_be_done_wrongly_is_not_done(#[case] kind: &str, #[case] spec: Value, #[case] is_in_the_way: bool) {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
 use jiff::Timestamp;
-use kube::{Api, core::ApiResource};
+use kube::{Api, ResourceExt, core::ApiResource};
 use serde_json::{Value, json};
 use slipway_api::{
     NodeSet,
@@ -14,6 +14,7 @@ use slipway_api::{
 use slipway_plan::{
     Action, Marks, PodId,
     drift::{Accepted, foreign_files},
+    nodeset::{Slot, claimant},
 };
 use slipway_render::nodeset as render;
 use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
@@ -21,7 +22,7 @@ use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
 use crate::{
     context::{Context, resource},
     error::Error,
-    memory::{PodCondition, Sent, is_recent},
+    memory::{Created, PodCondition, Sent, is_recent},
     nodeset::{
         adopt::adopt,
         claim::{create_claims, hand_over, keep, restore_claims},
@@ -39,12 +40,20 @@ pub(crate) struct Workers<'a> {
     pub(crate) nodeset: &'a NodeSet,
     pub(crate) namespace: &'a str,
     pub(crate) owner_uid: &'a str,
-    pub(crate) render: &'a (dyn Fn(u32) -> Result<Value, slipway_render::Invalid> + Sync),
+    /// Makes the pod for a place, with this hostname.
+    pub(crate) render: &'a (dyn Fn(&Slot, &str) -> Result<Value, slipway_render::Invalid> + Sync),
+}
+
+/// A worker pod that is to be made.
+struct New<'a> {
+    slot: &'a Slot,
+    name: &'a str,
+    hostname: &'a str,
 }
 
 impl Workers<'_> {
-    fn claims(&self, pod: &str) -> Result<Vec<Value>, Error> {
-        render::claims(self.nodeset, pod).map_err(|invalid| Error::Render(format!("the claims of pod `{pod}`"), invalid))
+    fn claims(&self, pod: &str, claimant: &str) -> Result<Vec<Value>, Error> {
+        render::claims(self.nodeset, claimant).map_err(|invalid| Error::Render(format!("the claims of pod `{pod}`"), invalid))
     }
 }
 
@@ -65,7 +74,7 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
         };
         match (action, workers) {
             (Action::Apply(child), _) => apply(child, context).await?,
-            (Action::CreateWorker { ordinal, name }, Some(_)) => creations.push((*ordinal, name.as_str())),
+            (Action::CreateWorker { slot, name, hostname }, Some(_)) => creations.push(New { slot, name, hostname }),
             (Action::DeleteWorker { name, uid }, Some(workers)) => {
                 delete(Id { namespace: workers.namespace, name, uid }, None, context).await?;
             }
@@ -78,8 +87,8 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
             (Action::KeepClaim { claim, from, with_nodeset }, Some(workers)) => {
                 keep(workers.nodeset, claim, from.as_deref(), *with_nodeset, context).await?;
             }
-            (Action::RestoreClaims { name }, Some(workers)) => {
-                restore_claims(workers.namespace, workers.claims(name)?, context).await?;
+            (Action::RestoreClaims { name, claimant }, Some(workers)) => {
+                restore_claims(workers.namespace, workers.claims(name, claimant)?, context).await?;
             }
             (Action::StoreRevision { name, hash, number, data }, Some(workers)) => {
                 revision::store(workers.nodeset, name, hash, *number, data, context).await?;
@@ -128,7 +137,7 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
     let mut batch = 1;
     while !rest.is_empty() {
         let (now, later) = rest.split_at(batch.min(rest.len()));
-        let outcomes = join_all(now.iter().map(|(ordinal, name)| create(*ordinal, name, workers, context))).await;
+        let outcomes = join_all(now.iter().map(|new| create(new, workers, context))).await;
         outcomes.into_iter().collect::<Result<(), Error>>()?;
         rest = later;
         batch *= 2;
@@ -230,12 +239,14 @@ async fn replace_limit(key: &ChildKey, body: &Value, context: &Context) -> Resul
     Ok(())
 }
 
-async fn create(ordinal: u32, name: &str, workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
-    if !create_claims(workers.namespace, workers.claims(name)?, context).await? {
+async fn create(new: &New<'_>, workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
+    let New { slot, name, hostname } = new;
+    let claimant = claimant(slot, name, hostname, &workers.nodeset.name_any());
+    if !create_claims(workers.namespace, workers.claims(name, &claimant)?, context).await? {
         tracing::info!(pod = %format!("{}/{name}", workers.namespace), "not created: a claim of it is being deleted");
         return Ok(());
     }
-    let body = (workers.render)(ordinal).map_err(|invalid| Error::Render(format!("pod `{name}`"), invalid))?;
+    let body = (workers.render)(slot, hostname).map_err(|invalid| Error::Render(format!("pod `{name}`"), invalid))?;
     match context.writer.create(&pods(), workers.namespace, body).await {
         Ok(()) => {
             context.metrics.writes.get_or_create(&Write { verb: "create", kind: "Pod" }).inc();
@@ -245,7 +256,8 @@ async fn create(ordinal: u32, name: &str, workers: &Workers<'_>, context: &Conte
         Err(kube::Error::Api(status)) if status.code == 409 => check_ours(name, workers, context).await?,
         Err(error) => return Err(Error::write(format!("create pod `{}/{name}`", workers.namespace))(error)),
     }
-    context.memory.created.insert((workers.owner_uid.to_owned(), name.to_owned()), context.clock.now());
+    let created = Created { slot: (*slot).clone(), hostname: (*hostname).to_owned(), at: context.clock.now() };
+    context.memory.created.insert((workers.owner_uid.to_owned(), (*name).to_owned()), created);
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use slipway_plan::{
     Marks,
     drift::Accepted,
     finding::Finding,
-    nodeset::{Hold, Keeper, Place, Revision, Tries},
+    nodeset::{Hold, Keeper, Place, Revision, Slot, Tries},
 };
 
 /// After this time a write that the cache does not show counts as undone.
@@ -36,7 +36,7 @@ pub(crate) struct Memory {
     /// What there was to say about objects at the last look, by `kind/namespace/name`. A pass that fails later still says it.
     pub(crate) findings: Map<String, Vec<Finding>>,
     /// Worker pods that were created, by the UID of their NodeSet and their name.
-    pub(crate) created: Map<(String, String), Timestamp>,
+    pub(crate) created: Map<(String, String), Created>,
     /// Pods that were deleted, by UID.
     pub(crate) deleted: Map<String, Timestamp>,
     /// Pods that were adopted, by UID, with the UID of their NodeSet.
@@ -81,6 +81,14 @@ pub(crate) struct Memory {
     pub(crate) nudges: Map<String, Repeats>,
     /// The last configuration that was published, likewise, and when.
     pub(crate) published: Map<String, (String, Timestamp)>,
+}
+
+/// A worker pod that was created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Created {
+    pub(crate) slot: Slot,
+    pub(crate) hostname: String,
+    pub(crate) at: Timestamp,
 }
 
 /// What was written to an object.

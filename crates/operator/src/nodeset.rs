@@ -5,6 +5,7 @@ pub(crate) mod claim;
 mod cordon;
 mod count;
 mod deletion;
+mod farewell;
 mod ghost;
 pub(crate) mod gres;
 mod pin;
@@ -13,6 +14,7 @@ mod protect;
 mod reach;
 pub(crate) mod revision;
 pub(crate) mod shown;
+mod site;
 mod slurm;
 mod tries;
 mod worker;
@@ -51,6 +53,7 @@ use self::{
     protect::Turn,
     reach::{keep_saying, observe_reach},
     revision::observe_revisions,
+    site::Places,
     slurm::Cluster,
     worker::{is_unseen, observe_workers},
 };
@@ -107,15 +110,16 @@ impl Reconcile<NodeSet> for NodeSets {
         ]);
 
         let uid = nodeset.uid().unwrap_or_default();
-        let replicas = usize::try_from(nodeset.spec.replicas).unwrap_or(0);
         // The last worker has the longest name.
-        let last = u32::try_from(replicas.saturating_sub(1)).unwrap_or(u32::MAX);
-        let (references, rendered) = match references.map(|references| (render::pod(&nodeset, &references, last), references)) {
+        let last = u32::try_from(nodeset.spec.replicas.saturating_sub(1)).unwrap_or(0);
+        let (references, rendered) = match references.map(|references| (site::sample(&nodeset, &references, last), references)) {
             Ok((Ok(pod), references)) => (Ok(references), Some(pod)),
             Ok((Err(invalid), _)) => (Err(unmet::invalid(&invalid)), None),
             Err(wait) => (Err(wait), None),
         };
         let pinning = Pinning::new(&nodeset, rendered.as_ref(), context);
+        let places = Places::observe(&nodeset, rendered.as_ref(), &workers, context);
+        let replicas = places.wanted();
         let siblings: Vec<_> = context.stores.nodesets_of(&namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
         let (shared, references) = match render::shared(&namespace, controller, &siblings, turn.protected) {
             Ok(shared) => (shared, references),
@@ -127,12 +131,14 @@ impl Reconcile<NodeSet> for NodeSets {
             nodeset: &name,
             uid: &uid,
             replicas,
+            layout: places.layout(),
             protects: nodeset.spec.workload_disruption_protection,
             shared,
             problem: references.as_ref().err().cloned(),
             new_workers_wait: slurmctld_wait(&namespace, controller, context),
             workers: &workers,
             padding: render::padding(&nodeset),
+            hostname: nodeset.spec.template.as_ref().and_then(|template| template.hostname()),
             controller,
             orphans: &orphans,
             claim_templates: &claim::templates(&nodeset),
@@ -149,11 +155,8 @@ impl Reconcile<NodeSet> for NodeSets {
             now: context.clock.now(),
         });
 
-        let render = |ordinal| match &references {
-            Ok(references) => render::pod(&nodeset, references, ordinal).map(|pod| match pinning.node(ordinal) {
-                Some(node) => render::pinned(pod, &node),
-                None => pod,
-            }),
+        let render = |slot: &plan::Slot, hostname: &str| match &references {
+            Ok(references) => site::pod(&nodeset, references, slot, hostname, |ordinal| pinning.node(ordinal)),
             // Without references the plan creates nothing.
             Err(wait) => Err(slipway_render::Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
         };
@@ -171,6 +174,7 @@ impl Reconcile<NodeSet> for NodeSets {
         plan::without_idle_handovers(&mut plan.actions);
         without_owning_if_going(&nodeset, &mut plan.actions, context).await?;
         tries::count(&nodeset, &tries, &plan.actions, &workers, context);
+        farewell::tell(&nodeset, places.layout(), &plan.actions, &workers, context);
         let on_pods: Vec<Action> = plan.actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
         let done =
             act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context)
@@ -183,7 +187,7 @@ impl Reconcile<NodeSet> for NodeSets {
         let now = context.clock.now();
         let fill = |status: &mut NodeSetStatus| {
             let before = status.clone();
-            count(status, &workers, nodeset.spec.replicas, now);
+            count(status, &workers, i32::try_from(replicas).unwrap_or(i32::MAX), now);
             let hash = revisions.current();
             status.collision_count = (hash.collisions > 0).then_some(hash.collisions).or(status.collision_count);
             status.node_set_hash = hash.text;

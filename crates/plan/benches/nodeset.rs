@@ -10,8 +10,8 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, Leave, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Stage, Tries, Update, Worker,
-        nodeset as plan,
+        Finish, Hold, Host, InSlurm, Layout, Leave, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage, Tries, Update,
+        Worker, nodeset as plan,
     },
 };
 
@@ -34,7 +34,8 @@ fn worker(ordinal: u32) -> Worker {
         node_set_uid: "u".to_owned(),
     };
     Worker {
-        ordinal,
+        slot: Slot::Ordinal(ordinal),
+        created: None,
         uid: format!("uid-{ordinal}"),
         node: name.clone(),
         stage: Stage::Ready,
@@ -70,7 +71,7 @@ fn worker(ordinal: u32) -> Worker {
 
 /// Half of them drain for a scale-in, and of those that are empty already all can go.
 fn leaving(mut workers: Vec<Worker>) -> Vec<Worker> {
-    for worker in workers.iter_mut().filter(|worker| worker.ordinal >= WORKERS / 2) {
+    for worker in workers.iter_mut().filter(|worker| worker.slot >= Slot::Ordinal(WORKERS / 2)) {
         worker.in_slurm.hold = Hold::DrainedByUs;
         worker.in_slurm.reason = format!("{REASON_PREFIX}{SCALE_IN}");
         worker.in_slurm.is_drained = if worker.in_slurm.is_busy == Answer::No { Answer::Yes } else { Answer::No };
@@ -88,12 +89,14 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
             nodeset: "worker",
             uid: "u",
             replicas: replicas as usize,
+            layout: Layout::Numbered,
             protects: true,
             shared: Vec::new(),
             problem: None,
             new_workers_wait: None,
             workers,
             padding: 0,
+            hostname: None,
             controller: "slurm",
             orphans: &[],
             claim_templates: &[],

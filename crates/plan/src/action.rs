@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use slipway_api::child::{Child, ChildKey};
 
-use crate::nodeset::Place;
+use crate::nodeset::{Place, Slot};
 
 /// One write. Each can be repeated without harm.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,14 +11,14 @@ pub enum Action {
     Apply(Box<Child>),
     /// Delete a child that is not wanted any more, if it is still the one with this UID. Never one that jobs depend on.
     Remove { key: ChildKey, uid: String },
-    /// Create the worker pod with this ordinal.
-    CreateWorker { ordinal: u32, name: String },
+    /// Create the worker pod in this place, with this name and this hostname.
+    CreateWorker { slot: Slot, name: String, hostname: String },
     /// Delete a worker pod, if it is still the one with this UID. Only [`crate::gate`] gives leave to make this.
     DeleteWorker { name: String, uid: String },
     /// Become the controller of a worker pod that has none, if it is still the one with this UID.
     AdoptWorker { name: String, uid: String },
-    /// Make the claims of a worker pod that are not there, although it is.
-    RestoreClaims { name: String },
+    /// Make the claims of a worker pod that are not there, although it is. Their names end with `claimant`.
+    RestoreClaims { name: String, claimant: String },
     /// Let these claims go with a worker pod, the one with this UID. Only ever right before its deletion.
     HandOver { name: String, uid: String, claims: Vec<ClaimId> },
     /// Let a claim go with the NodeSet, or with nobody.
@@ -113,7 +113,7 @@ impl fmt::Display for Action {
             Self::CreateWorker { name, .. } => write!(out, "create pod `{name}`"),
             Self::DeleteWorker { name, .. } => write!(out, "delete pod `{name}`"),
             Self::AdoptWorker { name, .. } => write!(out, "adopt pod `{name}`"),
-            Self::RestoreClaims { name } => write!(out, "restore the claims of pod `{name}`"),
+            Self::RestoreClaims { name, .. } => write!(out, "restore the claims of pod `{name}`"),
             Self::HandOver { name, claims, .. } => {
                 let claims: Vec<_> = claims.iter().map(|claim| format!("`{}`", claim.name)).collect();
                 write!(out, "let {} go with pod `{name}`", claims.join(", "))

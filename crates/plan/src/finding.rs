@@ -3,6 +3,7 @@
 //! The admission webhook tells these to whoever writes the object; where it is absent, the `SpecAccepted` condition does.
 
 mod cluster;
+mod daemon;
 mod kind;
 mod known;
 
@@ -96,6 +97,7 @@ pub fn findings(kind: Kind, object: &Value, references: &References) -> Vec<Find
         found.extend(cluster::too_long(object).map(warning));
     }
     found.extend(about_leaving(kind, object));
+    found.extend(daemon::without_effect(kind, spec).map(warning));
     found.extend(gres::findings_of_spec(&references.gres).into_iter().map(warning));
     found.extend(about_deprecated(kind, spec));
     found.extend(about_external_ips(kind, spec));

@@ -14,6 +14,7 @@ use crate::{
 
 mod adopt;
 mod claim;
+mod daemon;
 mod deletion;
 mod ended;
 pub mod fit;
@@ -21,6 +22,7 @@ mod ghost;
 pub mod gres;
 mod hold;
 mod in_slurm;
+mod layout;
 mod mirror;
 mod permit;
 mod pin;
@@ -29,6 +31,9 @@ mod reach;
 mod registration;
 mod removal;
 mod revision;
+mod site;
+mod slot;
+mod switch;
 mod tries;
 mod update;
 mod victim;
@@ -38,16 +43,19 @@ pub use adopt::Orphan;
 pub use claim::{Claim, Keeper, without_idle_handovers};
 pub use deletion::{Remains, deletion};
 pub use in_slurm::{Finish, Hold, InSlurm};
+pub use layout::Layout;
 pub use mirror::plan_protection;
 pub use permit::{Permit, doubts};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
 pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
 pub use revision::{Hash, Revision, Revisions};
+pub use site::{Site, Sites};
+pub use slot::Slot;
 pub use tries::Tries;
 pub use update::Update;
 pub use victim::plan_scale_in;
-pub use worker::{Ghost, Host, Leave, Phase, Shown, Stage, Worker};
+pub use worker::{Ghost, Host, Leave, Phase, Shown, Stage, Worker, claimant};
 
 /// Pods created in one pass: enough to keep the API server busy, few enough that a pass ends in time.
 const MAX_CREATIONS: usize = 250;
@@ -57,7 +65,10 @@ pub struct Observed<'a> {
     pub namespace: &'a str,
     pub nodeset: &'a str,
     pub uid: &'a str,
+    /// How many workers are wanted.
     pub replicas: usize,
+    /// Where they belong.
+    pub layout: Layout<'a>,
     /// Whether busy workers are protected from evictions.
     pub protects: bool,
     /// The Service and the budget.
@@ -69,6 +80,8 @@ pub struct Observed<'a> {
     pub workers: &'a [Worker],
     /// How many digits ordinals have at least.
     pub padding: usize,
+    /// What hostnames of numbered workers begin with, if not with the name of the NodeSet.
+    pub hostname: Option<&'a str>,
     /// Name of the Controller.
     pub controller: &'a str,
     /// Pods like workers that nobody controls.
@@ -113,38 +126,80 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     plan
 }
 
-/// New workers at the lowest free ordinals. A pod that is going still holds its ordinal: its name is taken until it is gone.
+/// New workers where some are missing, as far as nothing keeps them from coming.
 fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
-    let Observed { replicas, problem, new_workers_wait, workers, orphans, .. } = observed;
-    let missing = replicas.saturating_sub(workers.len() + orphans.len());
-    if let Some(wait) = problem.as_ref().or_else(|| new_workers_wait.as_ref().filter(|_| missing > 0)) {
+    let Observed { problem, new_workers_wait, .. } = observed;
+    let missing = match observed.layout {
+        Layout::Numbered => plan_scale_out(observed),
+        Layout::PerNode(sites) => daemon::plan_new(observed, sites, plan),
+        Layout::Untold => Vec::new(),
+    };
+    if let Some(wait) = problem.as_ref().or_else(|| new_workers_wait.as_ref().filter(|_| !missing.is_empty())) {
         plan.report.waits.push(wait.clone());
         return;
     }
-    let creations = ghost::without_haunted(plan_scale_out(observed, missing), observed, plan);
+    let creations = without_taken_hostnames(missing, observed, plan);
+    let creations = ghost::without_haunted(creations, observed, plan);
     let creations = claim::without_claims_that_go(creations, observed, plan);
     plan.actions.extend(creations);
 }
 
-fn plan_scale_out(observed: &Observed<'_>, missing: usize) -> Vec<Action> {
-    let Observed { nodeset, padding, workers, orphans, .. } = observed;
-    let held = orphans.iter().map(|orphan| orphan.ordinal);
-    let taken: BTreeSet<u32> = workers.iter().map(|worker| worker.ordinal).chain(held).collect();
+/// At the lowest free ordinals. A pod that is going still holds its ordinal: its name is taken until it is gone.
+fn plan_scale_out(observed: &Observed<'_>) -> Vec<Action> {
+    let Observed { nodeset, padding, workers, orphans, replicas, hostname, .. } = observed;
+    let slots = || observed.own().map(|worker| &worker.slot).chain(orphans.iter().map(|orphan| &orphan.slot));
+    let missing = replicas.saturating_sub(slots().filter(|slot| slot.ordinal().is_some()).count());
+    let taken: BTreeSet<u32> = slots().filter_map(Slot::ordinal).collect();
+    let names: BTreeSet<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
     (0..)
         .filter(|ordinal| !taken.contains(ordinal))
+        .map(|ordinal| (ordinal, name::padded_worker_pod(nodeset, ordinal, *padding)))
+        .filter(|(_, name)| !names.contains(name.as_str()))
         .take(missing.min(MAX_CREATIONS))
-        .map(|ordinal| Action::CreateWorker { ordinal, name: name::padded_worker_pod(nodeset, ordinal, *padding) })
+        .map(|(ordinal, name)| {
+            let hostname = name::padded_worker_hostname(nodeset, *hostname, ordinal, *padding);
+            Action::CreateWorker { slot: Slot::Ordinal(ordinal), name, hostname }
+        })
         .collect()
+}
+
+/// Of these new workers, those whose name in Slurm no other worker has. After a switch of modes, or of a node's hostname, one that is about to leave may
+/// still have it.
+fn without_taken_hostnames(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
+    let held = observed.by_hostname();
+    let mut free = Vec::new();
+    for creation in creations {
+        match &creation {
+            Action::CreateWorker { name, hostname, .. } if let Some(holder) = held.get(hostname.as_str()) => {
+                let why = format!("waits to create pod `{name}` until pod `{}`, which has its hostname `{hostname}`, is gone", holder.name);
+                plan.report.wait(Reason::Progressing, why);
+            }
+            _ => free.push(creation),
+        }
+    }
+    free
 }
 
 fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
     let Observed { workers, replicas, now, .. } = observed;
     // A probe says that slurmd runs; that it serves, only Slurm can say.
-    let ready = workers.iter().filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered()).count();
-    let outdated = workers.iter().filter(|worker| !worker.is_current && worker.stage != Stage::Going).count();
+    let ready = observed.counted().into_iter().filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered()).count();
+    let outdated = observed.own().filter(|worker| observed.is_outdated(worker) && worker.stage != Stage::Going).count();
+    if let Layout::PerNode(sites) = observed.layout {
+        daemon::report_refusals(sites, plan);
+    }
     if ready < *replicas {
         let trouble = workers.iter().find_map(|worker| Some(format!(": pod `{}`: {}", worker.name, worker.trouble.as_ref()?)));
         plan.report.wait(Reason::PodsNotReady, format!("{ready} of {replicas} workers are ready{}", trouble.unwrap_or_default()));
+    }
+    let displaced = workers.iter().filter(|worker| observed.is_displaced(worker)).count();
+    if displaced > 0 {
+        let why = format!(
+            "{displaced} workers of the former scalingMode are left: they are drained and leave when their jobs have ended, so that at most {} of \
+             {replicas} workers are missing",
+            observed.max_unavailable
+        );
+        plan.report.wait(Reason::Updating, why);
     }
     if outdated > 0 {
         let how = match observed.update {

@@ -40,9 +40,21 @@ pub fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<V
     pod::pod(nodeset, references, ordinal)
 }
 
-/// The claims of the worker pod of this name, to be made before it.
-pub fn claims(nodeset: &NodeSet, pod: &str) -> Result<Vec<Value>, Invalid> {
-    claim::claims(nodeset, pod)
+/// The worker pod of this Kubernetes node, in DaemonSet mode, with this hostname. It is for [`pinned`] to bind it to the node: what it demands of nodes is
+/// as the user wrote it.
+pub fn daemon_pod(nodeset: &NodeSet, references: &References, node: &str, hostname: &str) -> Result<Value, Invalid> {
+    pod::daemon_pod(nodeset, references, node, hostname)
+}
+
+/// The hostname of the worker of this Kubernetes node, in DaemonSet mode: the node's own word, else its name up to the first dot.
+pub fn daemon_hostname(nodeset: &NodeSet, node: &str, hostname_override: Option<&str>) -> Result<String, Invalid> {
+    slurm::daemon_hostname(nodeset, node, hostname_override)
+}
+
+/// The claims of a worker, to be made before its pod. `claimant` is what their names end with: the name of the pod, or in DaemonSet mode a
+/// [`name::worker_claimant`].
+pub fn claims(nodeset: &NodeSet, claimant: &str) -> Result<Vec<Value>, Invalid> {
+    claim::claims(nodeset, claimant)
 }
 
 /// `pod` for this Kubernetes node and no other. What else it demands of nodes must have been checked: this takes the place of it.

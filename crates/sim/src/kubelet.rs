@@ -1,7 +1,7 @@
 //! A scheduler and kubelets for thousands of worker pods that do not run: what Kubernetes and Slurm see of them is as if they did.
 //!
 //! A pod gets a host, registers with the stand-in for Slurm under its hostname, and is ready. One that is deleted says farewell as its
-//! preStop hook would, and is gone. Affinity is not looked at: pods go to the hosts in turn.
+//! preStop hook would, and is gone. Of affinity only that to one node by name is looked at: other pods go to the hosts in turn.
 
 mod pod;
 
@@ -230,8 +230,13 @@ impl Inner {
     }
 
     async fn bind(&self, pod: &Pod) -> Result<(), kube::Error> {
-        let turn = self.next_host.fetch_add(1, Ordering::Relaxed);
-        let Some(host) = self.hosts.get(turn % self.hosts.len().max(1)) else { return Ok(()) };
+        let host = if let Some(host) = pod::only_node(pod) {
+            Some(host)
+        } else {
+            let turn = self.next_host.fetch_add(1, Ordering::Relaxed);
+            self.hosts.get(turn % self.hosts.len().max(1)).cloned()
+        };
+        let Some(host) = host else { return Ok(()) };
         let name = pod.name_any();
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding", "metadata": { "name": name, "uid": pod.uid() },

@@ -1,3 +1,5 @@
+use crate::digest;
+
 use super::form::{Form, Unfit, fit_all};
 
 /// Headless Service shared by all workers of a Controller.
@@ -28,6 +30,12 @@ pub fn padded_worker_pod(nodeset: &str, ordinal: u32, padding: usize) -> String 
 /// What the server completes to the name of a worker pod, in DaemonSet mode.
 pub fn worker_generate_name(nodeset: &str) -> String {
     format!("{nodeset}-")
+}
+
+/// The worker pod of this Kubernetes node, in DaemonSet mode: such a name as the server would complete, but always the same for a node. So a pod that was
+/// created twice is created once.
+pub fn daemon_pod(nodeset: &str, node: &str) -> String {
+    format!("{}{}", worker_generate_name(nodeset), digest::short_of_json(&node.into()))
 }
 
 /// The ordinal in a worker pod's name, if it is one that [`padded_worker_pod`] gives with any padding: when a NodeSet's padding changes, its pods of
@@ -64,6 +72,18 @@ pub fn slurm_nodeset(nodeset: &str, template_hostname: Option<&str>) -> String {
 /// Claim of a worker; `worker` is its padded ordinal, or its hostname in DaemonSet mode.
 pub fn worker_claim(template: &str, nodeset: &str, worker: &str) -> String {
     format!("{template}-{nodeset}-{worker}")
+}
+
+/// What names of claims end with, in DaemonSet mode.
+pub fn worker_claimant(nodeset: &str, hostname: &str) -> String {
+    format!("{nodeset}-{hostname}")
+}
+
+/// What the claim was made for from this template, in DaemonSet mode: a [`worker_claimant`] of the NodeSet.
+pub fn daemon_claimant<'a>(template: &str, nodeset: &str, claim: &'a str) -> Option<&'a str> {
+    let claimant = claim.strip_prefix(template)?.strip_prefix('-')?;
+    let hostname = claimant.strip_prefix(nodeset)?.strip_prefix('-')?;
+    (!hostname.is_empty()).then_some(claimant)
 }
 
 /// Claim of this worker pod, in StatefulSet mode: a [`worker_claim`], as the pod's name has the same end.

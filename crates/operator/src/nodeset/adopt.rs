@@ -12,6 +12,7 @@ use slipway_api::{
 use slipway_plan::{Action, nodeset::Orphan};
 use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
 
+use super::worker::slot;
 use crate::{act::pods, context::Context, error::Error, memory::is_recent, owner::stays};
 
 /// The pods that have the NodeSet's labels and the name of one of its workers, and that nobody controls.
@@ -24,7 +25,7 @@ pub(super) fn observe_orphans(nodeset: &NodeSet, context: &Context) -> Vec<Orpha
             Some(Orphan {
                 name: pod.name_any(),
                 uid: pod.uid()?,
-                ordinal: name::worker_ordinal(&name, &pod.name_any())?,
+                slot: slot(&name, pod).filter(|slot| slot.ordinal().is_some() || is_named_for(pod, &name))?,
                 cluster: pod.labels().get(label::CLUSTER).cloned(),
                 is_going: pod.is_going(),
             })
@@ -32,6 +33,11 @@ pub(super) fn observe_orphans(nodeset: &NodeSet, context: &Context) -> Vec<Orpha
         .collect();
     orphans.sort_by(|one, other| one.name.cmp(&other.name));
     orphans
+}
+
+/// Whether a pod has such a name as workers of Kubernetes nodes have, which itself says nothing.
+fn is_named_for(pod: &PodView, nodeset: &str) -> bool {
+    pod.metadata.generate_name.as_deref() == Some(name::worker_generate_name(nodeset).as_str())
 }
 
 /// Whether a pod is controlled by the NodeSet with this UID, or was just adopted for it.

@@ -35,7 +35,11 @@ pub(super) fn observe_claims(nodeset: &NodeSet, context: &Context) -> Vec<Claim>
     let is_its = |view: &ClaimView| {
         view.metadata.namespace == nodeset.metadata.namespace && selector.iter().all(|(key, value)| view.labels().get(*key) == Some(value))
     };
-    let pod_of = |claim: &str| templates.iter().find_map(|template| name::claimant(template, &name, claim)).map(str::to_owned);
+    // Also those of the other mode, which wait for their workers to come back.
+    let claimant = |template: &String, claim: &str| {
+        name::claimant(template, &name, claim).or_else(|| name::daemon_claimant(template, &name, claim)).map(str::to_owned)
+    };
+    let pod_of = |claim: &str| templates.iter().find_map(|template| claimant(template, claim));
     let seen = context.stores.claims.state_filter(is_its);
     let mut claims: Vec<Claim> = seen
         .iter()
@@ -68,10 +72,13 @@ fn going(nodeset: &NodeSet, context: &Context) -> BTreeSet<String> {
 
 /// Who controls a claim, or would take it along.
 fn keeper(claim: &ClaimView, nodeset: &NodeSet, pod: &str) -> Keeper {
+    // In DaemonSet mode names of pods are not in those of claims.
+    let own = name::worker_generate_name(&nodeset.name_any());
+    let is_worker = |owner: &str| owner == pod || (name::worker_ordinal(&nodeset.name_any(), pod).is_none() && owner.starts_with(&own));
     let read = |owner: &OwnerReference| match owner {
         _ if Some(&owner.uid) == nodeset.metadata.uid.as_ref() => Keeper::NodeSet,
         _ if owner.kind == "NodeSet" && owner.api_version.starts_with(GROUP) && owner.name == nodeset.name_any() => Keeper::Former,
-        _ if owner.kind == "Pod" && owner.api_version == "v1" && owner.name == pod => Keeper::Pod(owner.uid.clone()),
+        _ if owner.kind == "Pod" && owner.api_version == "v1" && is_worker(&owner.name) => Keeper::Pod(owner.uid.clone()),
         _ if owner.controller == Some(true) => Keeper::Other(format!("{} `{}`", owner.kind, owner.name)),
         _ => Keeper::Nobody,
     };

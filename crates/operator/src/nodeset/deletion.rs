@@ -7,7 +7,7 @@ use serde_json::json;
 use slipway_api::{NodeSet, annotation::JOBS_FINALIZER, name};
 use slipway_plan::{
     Action,
-    nodeset::{Leave, Permit, Remains, Worker, deletion},
+    nodeset::{Leave, Permit, Remains, Slot, Worker, deletion},
 };
 use slipway_runtime::{apply::Id, events::Kind, metrics::Write, queue::Next};
 use tokio::time::Instant;
@@ -79,7 +79,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     }
     let is_unconfirmed =
         cluster.confirm(&mut plan.actions, &workers).await | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
-    let nothing = |_| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
+    let nothing = |_: &Slot, _: &str| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
     act(&plan.actions, Some(&Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }), context).await?;
     plan.actions.iter().for_each(|action| cluster.tell(action));
     if plan.actions.iter().any(|action| matches!(action, Action::Forget { .. })) {

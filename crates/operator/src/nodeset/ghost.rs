@@ -1,15 +1,16 @@
 //! Records in Slurm that belong to a NodeSet and have no pod.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use futures::future::join_all;
 use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
-use slipway_api::{NodeSet, ScalingMode, name, slurm_node::PodInfo};
+use slipway_api::{NodeSet, ScalingMode, annotation::HOSTNAME_OVERRIDE, name, slurm_node::PodInfo};
 use slipway_plan::{
     Action,
     nodeset::{Ghost, Worker},
 };
-use slipway_runtime::view::PodView;
+use slipway_render::nodeset as render;
+use slipway_runtime::view::{NodeView, PodView};
 use slipway_slurm::rest::model::{Node, NodeState};
 
 use super::slurm::Cluster;
@@ -22,9 +23,6 @@ const SIDE_BY_SIDE: usize = 10;
 
 /// The NodeSet's records in Slurm behind which the caches know no pod. None where Slurm was not read a moment ago.
 pub(super) fn observe_ghosts(nodeset: &NodeSet, workers: &[Worker], cluster: &Cluster<'_>, context: &Context) -> Vec<Ghost> {
-    if nodeset.spec.scaling_mode != ScalingMode::StatefulSet {
-        return Vec::new(); // names of pods follow from nothing there
-    }
     let family = Family::of(nodeset, context);
     let nodes: HashSet<&str> = workers.iter().map(|worker| worker.node.as_str()).collect();
     let pods: HashSet<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
@@ -106,6 +104,8 @@ struct Family {
     padding: usize,
     /// The feature that its nodes register with.
     feature: String,
+    /// The pods of workers of Kubernetes nodes, by hostname, in DaemonSet mode.
+    daemons: HashMap<String, String>,
     /// Whether workers of other Kubernetes clusters may be in the same Slurm cluster, under the same names.
     is_shared: bool,
 }
@@ -120,6 +120,7 @@ impl Family {
             padding: usize::try_from(nodeset.spec.ordinal_padding).unwrap_or(0),
             feature: name::slurm_nodeset(&name, prefix.as_deref()),
             is_shared: controller.is_none_or(|controller| controller.spec.external),
+            daemons: daemons(nodeset, context),
             prefix,
             nodeset: name,
             namespace,
@@ -155,12 +156,29 @@ impl Family {
 
     /// The pod whose node this is, by its hostname and its feature, if they are such as the NodeSet gives.
     fn pod_of(&self, record: &Node) -> Option<String> {
+        let has_feature = record.features.contains(&self.feature);
+        if let Some(daemon) = self.daemons.get(&record.name).filter(|_| has_feature) {
+            return Some(daemon.clone());
+        }
         let own = format!("{}-", self.nodeset);
         let ordinal = record.name.strip_prefix(self.prefix.as_deref().unwrap_or(&own))?.parse().ok()?;
         let is_hostname = name::padded_worker_hostname(&self.nodeset, self.prefix.as_deref(), ordinal, self.padding) == record.name;
-        let is_its = is_hostname && record.features.contains(&self.feature);
-        is_its.then(|| name::padded_worker_pod(&self.nodeset, ordinal, self.padding))
+        (is_hostname && has_feature).then(|| name::padded_worker_pod(&self.nodeset, ordinal, self.padding))
     }
+}
+
+/// The pods of workers of Kubernetes nodes, by hostname.
+fn daemons(nodeset: &NodeSet, context: &Context) -> HashMap<String, String> {
+    if nodeset.spec.scaling_mode != ScalingMode::DaemonSet {
+        return HashMap::new();
+    }
+    let nodes = context.stores.nodes.state();
+    let pod = |node: &NodeView| {
+        let hostname_override = node.annotations().get(HOSTNAME_OVERRIDE).map(String::as_str);
+        let hostname = render::daemon_hostname(nodeset, &node.name_any(), hostname_override).ok()?;
+        Some((hostname, name::daemon_pod(&nodeset.name_any(), &node.name_any())))
+    };
+    nodes.iter().filter_map(|node| pod(node)).collect()
 }
 
 #[cfg(test)]

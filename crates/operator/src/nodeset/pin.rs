@@ -2,7 +2,7 @@
 
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use serde_json::Value;
-use slipway_api::{NodeSet, NodeSetStatus};
+use slipway_api::{NodeSet, NodeSetStatus, ScalingMode};
 use slipway_plan::nodeset::{
     Pins, Worker,
     fit::{Demands, Fit, Node, Taint},
@@ -23,9 +23,9 @@ pub(super) struct Pinning<'a> {
 }
 
 impl<'a> Pinning<'a> {
-    /// `pod` is any of the NodeSet's, as it would be made now.
+    /// `pod` is any of the NodeSet's, as it would be made now. Where there is one for each Kubernetes node, they are bound to these anyway.
     pub(super) fn new(nodeset: &'a NodeSet, pod: Option<&Value>, context: &'a Context) -> Self {
-        let demands = pod.filter(|_| nodeset.spec.pin_to_node).and_then(|pod| Demands::parse(&pod["spec"]).ok());
+        let demands = pod.filter(|_| is_wanted(nodeset)).and_then(|pod| Demands::parse(&pod["spec"]).ok());
         let written = nodeset.status.as_ref().and_then(|status| status.ordinal_to_node.as_ref());
         Self { nodeset, demands, pins: written.map(parse_pins).unwrap_or_default(), context }
     }
@@ -38,7 +38,7 @@ impl<'a> Pinning<'a> {
 
     /// Writes the pins into a status that has those of before. While it is not known what the pods demand, they stay.
     pub(super) fn report(&self, status: &mut NodeSetStatus, workers: &[Worker]) {
-        if !self.nodeset.spec.pin_to_node {
+        if !is_wanted(self.nodeset) {
             status.ordinal_to_node = None;
         } else if let Some(demands) = &self.demands {
             let before = status.ordinal_to_node.as_ref().map(parse_pins).unwrap_or_default();
@@ -48,10 +48,18 @@ impl<'a> Pinning<'a> {
 
     /// How a node suits the pods; nothing where it is gone.
     fn fit(&self, demands: &Demands, node: &str) -> Option<Fit> {
-        let node = self.context.stores.nodes.get(&ObjectRef::<NodeView>::new(node))?;
-        let taints = node.spec.taints.iter().map(taint).collect();
-        Some(demands.fit(&Node { name: &node.name_any(), labels: node.labels(), taints }))
+        Some(fit(demands, self.context.stores.nodes.get(&ObjectRef::<NodeView>::new(node))?.as_ref()))
     }
+}
+
+fn is_wanted(nodeset: &NodeSet) -> bool {
+    nodeset.spec.pin_to_node && nodeset.spec.scaling_mode == ScalingMode::StatefulSet
+}
+
+/// How a node suits pods with these demands.
+pub(super) fn fit(demands: &Demands, node: &NodeView) -> Fit {
+    let taints = node.spec.taints.iter().map(taint).collect();
+    demands.fit(&Node { name: &node.name_any(), labels: node.labels(), taints })
 }
 
 fn taint(TaintView { key, value, effect }: &TaintView) -> Taint<'_> {

@@ -7,7 +7,7 @@ use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, annotation, label, name};
 use slipway_plan::{
     finding::{Finding, Weight},
-    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Revisions, Shown, Stage, Worker, doubts},
+    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Revisions, Shown, Slot, Stage, Worker, doubts},
 };
 use slipway_runtime::view::{NodeView, PodView};
 
@@ -18,7 +18,10 @@ use super::{
     shown::{Unseen, shown},
     slurm::Cluster,
 };
-use crate::{context::Context, memory::is_recent};
+use crate::{
+    context::Context,
+    memory::{Created, is_recent},
+};
 
 /// Pods that are named when something on them cannot be read.
 const MOST_DOUBTS: usize = 3;
@@ -31,7 +34,7 @@ pub(super) fn observe_workers(
     cluster: &Cluster<'_>,
     context: &Context,
 ) -> (Vec<Worker>, Vec<Finding>) {
-    let (name, uid) = (nodeset.name_any(), nodeset.uid().unwrap_or_default());
+    let uid = nodeset.uid().unwrap_or_default();
     let now = context.clock.now();
     let set = Set::new(nodeset, revisions, &context.propagated_node_conditions);
     let pods = context.stores.pods.state_filter(|pod| pod.metadata.namespace == nodeset.metadata.namespace && is_ours(pod, &uid, context));
@@ -43,13 +46,16 @@ pub(super) fn observe_workers(
             workers.insert(worker.name.clone(), worker);
         }
     }
-    let unseen = context.memory.created.sweep(|(owner, pod), at| is_recent(*at, now) && (*owner != uid || !workers.contains_key(pod)));
-    for (_, pod) in unseen.into_iter().filter(|(owner, _)| *owner == uid) {
-        let Some(ordinal) = name::worker_ordinal(&name, &pod) else { continue };
+    let created = &context.memory.created;
+    let unseen = created.sweep(|(owner, pod), created| is_recent(created.at, now) && (*owner != uid || !workers.contains_key(pod)));
+    for key in unseen.into_iter().filter(|(owner, _)| *owner == uid) {
+        let Some(Created { slot, hostname, .. }) = created.get(&key) else { continue };
+        let (_, pod) = key;
         let new = Worker {
             name: pod.clone(),
-            ordinal,
+            slot,
             uid: String::new(),
+            created: None,
             stage: Stage::Starting,
             phase: Phase::Pending,
             ready_since: None,
@@ -61,7 +67,7 @@ pub(super) fn observe_workers(
             deletion_cost: 0,
             is_cordoned: false,
             leave: Leave::WhenEmpty,
-            node: pod.clone(),
+            node: hostname,
             in_slurm: InSlurm::unknown("its pod was just created"),
             shown: Shown::default(),
             trouble: None,
@@ -128,7 +134,8 @@ impl<'a> Set<'a> {
             _ => Stage::Starting,
         };
         Some(Worker {
-            ordinal: name::worker_ordinal(&self.name, &name)?,
+            slot: slot(&self.name, pod)?,
+            created: pod.metadata.creation_timestamp.as_ref().map(|time| time.0),
             stage,
             phase: phase(pod),
             ready_since: pod.ready_since(),
@@ -175,6 +182,14 @@ impl<'a> Set<'a> {
         let drained_since = in_slurm.reason_since.filter(|_| in_slurm.hold == Hold::DrainedByUs);
         permit.map_or(Leave::WhenEmpty, |permit| permit.leave(drained_since))
     }
+}
+
+/// Which place of its NodeSet a pod fills: that of a Kubernetes node, as its label says, or that of a number, as its name does.
+pub(super) fn slot(nodeset: &str, pod: &PodView) -> Option<Slot> {
+    if pod.labels().get(label::SCALING_MODE).is_some_and(|mode| mode == label::PER_NODE) {
+        return Some(Slot::Node(pod.target_node().unwrap_or_default().to_owned()));
+    }
+    name::worker_ordinal(nodeset, &pod.name_any()).map(Slot::Ordinal)
 }
 
 /// Name of a pod's node in Slurm.

@@ -3,7 +3,7 @@
 
 use slipway_api::condition::Reason;
 
-use super::Observed;
+use super::{Observed, Slot};
 use crate::{Action, Plan};
 
 /// A pod with the labels of the NodeSet and the name of one of its workers, which nobody controls.
@@ -11,14 +11,14 @@ use crate::{Action, Plan};
 pub struct Orphan {
     pub name: String,
     pub uid: String,
-    pub ordinal: u32,
+    pub slot: Slot,
     /// The Controller that its slurmd belongs to, as its label says.
     pub cluster: Option<String>,
     /// Whether it is being deleted.
     pub is_going: bool,
 }
 
-/// Takes orphans over. Each holds its ordinal until it is a worker or gone.
+/// Takes orphans over. Each holds its place until it is a worker or gone.
 ///
 /// One that belongs to another cluster is not ours, whatever its name: our Slurm does not know its jobs, and would let it be deleted.
 pub(super) fn plan_adoptions(observed: &Observed<'_>, plan: &mut Plan) {
@@ -50,7 +50,13 @@ mod tests {
     };
 
     fn orphan(name: &str, ordinal: u32, cluster: &str) -> Orphan {
-        Orphan { name: name.into(), uid: format!("uid-of-{name}"), ordinal, cluster: Some(cluster.into()), is_going: false }
+        Orphan {
+            name: name.into(),
+            uid: format!("uid-of-{name}"),
+            slot: Slot::Ordinal(ordinal),
+            cluster: Some(cluster.into()),
+            is_going: false,
+        }
     }
 
     #[rstest]

@@ -11,7 +11,7 @@ use std::{
 
 use slipway_api::{ClaimRetention, Retention, condition::Reason, name};
 
-use super::{Observed, Stage, Worker};
+use super::{Observed, Stage, Worker, worker::claimant};
 use crate::{Action, ClaimId, Plan};
 
 /// Claims that get another owner in one pass.
@@ -26,7 +26,7 @@ const NEXT_CHANGES: Duration = Duration::from_secs(1);
 pub struct Claim {
     pub name: String,
     pub uid: String,
-    /// Name of the pod that it is for.
+    /// The worker that it is for: the name of its pod or, in DaemonSet mode, what [`Worker::claimant`] says.
     pub pod: String,
     /// Whether it is being deleted.
     pub is_going: bool,
@@ -53,10 +53,10 @@ impl Claim {
     }
 
     /// Whether it will be gone soon, so that no new pod may rely on it: it is being deleted, or its owner is gone.
-    fn is_lost(&self, workers: &BTreeMap<&str, &Worker>) -> bool {
+    fn is_lost(&self, workers: &BTreeMap<String, &Worker>) -> bool {
         match &self.keeper {
             _ if self.is_going => true,
-            Keeper::Pod(uid) => workers.get(self.pod.as_str()).is_none_or(|worker| worker.uid != *uid),
+            Keeper::Pod(uid) => workers.get(&self.pod).is_none_or(|worker| worker.uid != *uid),
             Keeper::Former => true,
             Keeper::Nobody | Keeper::NodeSet | Keeper::Other(_) => false,
         }
@@ -65,11 +65,11 @@ impl Claim {
 
 /// Takes out of `creations` the workers whose claim is about to go, and says so: whatever they wrote there would be lost.
 pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
-    let workers = by_name(observed.workers);
+    let workers = by_claimant(observed);
     let lost: BTreeMap<&str, &Claim> =
         observed.claims.iter().filter(|claim| claim.is_lost(&workers)).map(|claim| (claim.pod.as_str(), claim)).collect();
     let waits = |action: &Action| match action {
-        Action::CreateWorker { name, .. } => lost.get(name.as_str()).copied(),
+        Action::CreateWorker { slot, name, hostname } => lost.get(claimant(slot, name, hostname, observed.nodeset).as_str()).copied(),
         _ => None,
     };
     let held: Vec<&Claim> = creations.iter().filter_map(waits).collect();
@@ -86,7 +86,7 @@ pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed
 /// Gives claims the owners that they should have. `leaving` are the names of the workers that are too many.
 pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) {
     let ClaimRetention { when_deleted, when_scaled } = observed.retention;
-    let workers = by_name(observed.workers);
+    let workers = by_claimant(observed);
     let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
     let takes_along =
         |worker: &Worker| when_scaled == Retention::Delete && leaving.contains(&worker.name) && deleted.contains(worker.uid.as_str());
@@ -94,7 +94,7 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, p
     let mut handed: BTreeMap<String, Vec<ClaimId>> = BTreeMap::new();
     let mut changes = Vec::new();
     for claim in observed.claims.iter().filter(|claim| !claim.is_lost(&workers)) {
-        let worker = workers.get(claim.pod.as_str()).copied();
+        let worker = workers.get(&claim.pod).copied();
         match (&claim.keeper, worker) {
             (Keeper::Other(_), _) => {}
             // It was given to its pod already, which is on its way out or about to be.
@@ -128,12 +128,13 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, p
 fn plan_restorations(observed: &Observed<'_>, plan: &mut Plan) {
     let there: BTreeSet<&str> = observed.claims.iter().map(|claim| claim.name.as_str()).collect();
     let is_missing = |worker: &Worker| {
-        let mut claims = observed.claim_templates.iter().map(|template| name::pod_claim(template, &worker.name));
+        let mut claims = observed.claim_templates.iter().map(|template| name::pod_claim(template, &worker.claimant(observed.nodeset)));
         claims.any(|claim| !there.contains(claim.as_str()))
     };
     let waits = |worker: &&Worker| worker.stage == Stage::Starting && worker.host.is_none() && worker.trouble.is_some();
     let waiting = observed.workers.iter().filter(waits).filter(|worker| is_missing(worker));
-    plan.actions.extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone() }));
+    plan.actions
+        .extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.nodeset) }));
 }
 
 /// Takes out of `actions` the claims of workers that are not deleted after all.
@@ -149,8 +150,11 @@ fn deleted(action: &Action) -> Option<&str> {
     }
 }
 
-fn by_name(workers: &[Worker]) -> BTreeMap<&str, &Worker> {
-    workers.iter().map(|worker| (worker.name.as_str(), worker)).collect()
+/// Of two on one Kubernetes node, which share their claims, the older: it was there when they were made.
+fn by_claimant<'a>(observed: &Observed<'a>) -> BTreeMap<String, &'a Worker> {
+    let mut workers: Vec<&Worker> = observed.workers.iter().collect();
+    workers.sort_by_key(|worker| std::cmp::Reverse((worker.created, worker.name.as_str())));
+    workers.into_iter().map(|worker| (worker.claimant(observed.nodeset), worker)).collect()
 }
 
 #[cfg(test)]

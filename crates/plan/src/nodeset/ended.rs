@@ -20,8 +20,8 @@ const MOST: Duration = Duration::from_mins(15);
 pub(super) fn plan_ended<'a>(observed: &Observed<'a>, plan: &mut Plan) -> Vec<&'a Worker> {
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended);
     let (now, waiting): (Vec<&Worker>, Vec<&Worker>) = ended.partition(|worker| turn(worker, observed).is_none());
-    let next =
-        waiting.iter().filter_map(|worker| Some((turn(worker, observed)?, *worker))).min_by_key(|(at, worker)| (*at, worker.ordinal));
+    let turns = waiting.iter().filter_map(|worker| Some((turn(worker, observed)?, *worker)));
+    let next = turns.min_by(|(at, worker), (other_at, other)| (at, &worker.slot).cmp(&(other_at, &other.slot)));
     if let Some((at, worker)) = next {
         let more = if waiting.len() > 1 { format!("; and {} more like it wait", waiting.len() - 1) } else { String::new() };
         let why = format!("pod `{}` ended like others before it and is replaced at {}{more}: its log says why", worker.name, written(at));

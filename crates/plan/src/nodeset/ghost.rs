@@ -42,9 +42,11 @@ pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
 pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
     let mut free = Vec::new();
     for creation in creations {
-        let haunted_by = |pod: &String| observed.ghosts.iter().find(|ghost| ghost.pod == *pod && haunts(&ghost.in_slurm));
+        let haunted_by = |pod: &String, node: &String| {
+            observed.ghosts.iter().find(|ghost| (ghost.pod == *pod || ghost.node == *node) && haunts(&ghost.in_slurm))
+        };
         match &creation {
-            Action::CreateWorker { name, .. } if let Some(Ghost { node, in_slurm, .. }) = haunted_by(name) => {
+            Action::CreateWorker { name, hostname, .. } if let Some(Ghost { node, in_slurm, .. }) = haunted_by(name, hostname) => {
                 if in_slurm.hold == Hold::ByOthers {
                     plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{name}`: {}", why_it_lasts(node, in_slurm)));
                 }

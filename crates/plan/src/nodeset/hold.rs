@@ -12,7 +12,9 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
     let settled = settled(&plan.actions);
     let (mut to_drain, mut to_undrain, mut to_resume) = (BTreeMap::<String, Vec<String>>::new(), Vec::new(), Vec::new());
     let staying = |worker: &&Worker| !settled.contains(&worker.uid) && !settled.contains(&worker.node);
-    for worker in observed.workers.iter().filter(staying) {
+    let speakers = speakers(observed, leaving, &settled);
+    for worker in observed.workers.iter().filter(staying).filter(|worker| speakers.get(worker.node.as_str()) == Some(&worker.name.as_str()))
+    {
         match cause(worker, observed, leaving) {
             Some(cause) if is_to_drain(worker, &cause) => to_drain.entry(cause).or_default().push(worker.node.clone()),
             Some(_) => {}
@@ -33,11 +35,29 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
     }
 }
 
+/// Who speaks for each node of Slurm. Two pods on one Kubernetes node have one there: what is to be said about the one that leaves counts for both until
+/// it is gone, because its farewell sets the node down; else what keeps jobs from one keeps them from both.
+fn speakers<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<String>) -> BTreeMap<&'a str, &'a str> {
+    let mut speakers: BTreeMap<&str, &Worker> = BTreeMap::new();
+    let weight = |worker: &Worker| {
+        let is_settled = settled.contains(&worker.uid);
+        let leaves = leaving.contains(&worker.name) && !is_settled;
+        (leaves, is_settled || worker.stage == Stage::Going, cause(worker, observed, leaving).is_some())
+    };
+    for worker in observed.workers {
+        let speaker = speakers.entry(worker.node.as_str()).or_insert(worker);
+        if speaker.name != worker.name && weight(worker) > weight(speaker) {
+            *speaker = worker;
+        }
+    }
+    speakers.into_iter().map(|(node, worker)| (node, worker.name.as_str())).collect()
+}
+
 /// Why no job should come to a worker, if so; the first cause counts. The words for a scale-in, and for an update, are the same for all, so that many are drained in one call.
 fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &Leaving) -> Option<String> {
     let host = worker.host.as_ref().and_then(|host| host.cordon.clone());
     match () {
-        () if leaving.scaled.contains(&worker.name) => Some(SCALE_IN.to_owned()),
+        () if leaving.scaled.contains(&worker.name) || leaving.displaced.contains(&worker.name) => Some(SCALE_IN.to_owned()),
         () if leaving.outdated.contains(&worker.name) => Some(UPDATE.to_owned()),
         () if host.is_some() => host,
         () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.namespace, worker.name)),

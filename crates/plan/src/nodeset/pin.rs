@@ -16,7 +16,8 @@ pub fn plan_pins(before: &Pins, workers: &[Worker], fit: impl Fn(&str) -> Option
     let mut pins: Pins = before.iter().filter(|(_, node)| is_wanted(node)).map(|(ordinal, node)| (*ordinal, node.clone())).collect();
     for worker in workers.iter().filter(|worker| worker.phase == Phase::Running) {
         let Some(host) = worker.host.as_ref().filter(|host| is_wanted(&host.name)) else { continue };
-        let pin = pins.entry(worker.ordinal).or_insert_with(|| host.name.clone());
+        let Some(ordinal) = worker.slot.ordinal() else { continue };
+        let pin = pins.entry(ordinal).or_insert_with(|| host.name.clone());
         if *pin != host.name && fit(pin) != Some(Fit::Yes) {
             pin.clone_from(&host.name);
         }

@@ -34,7 +34,7 @@ pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<Stri
     let unregistered: Vec<&Worker> = workers.iter().filter(|worker| worker.is_unregistered() && !leaving.contains(&worker.name)).collect();
     let mut on_their_way: BTreeSet<&str> = tries.nodes().filter(|node| on_its_way(node, observed).is_some()).collect();
     let mut turns: Vec<Turn<'_>> = unregistered.iter().filter_map(|worker| Turn::of(worker, observed)).collect();
-    turns.sort_by_key(|turn| (turn.times, turn.at, turn.worker.ordinal));
+    turns.sort_by(|one, other| (one.times, one.at, &one.worker.slot).cmp(&(other.times, other.at, &other.worker.slot)));
     let (mut waiting, mut without_room) = (Vec::new(), Vec::new());
     for turn in &turns {
         let (worker, node) = (turn.worker, turn.worker.node.as_str());
@@ -48,7 +48,7 @@ pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<Stri
         }
     }
     waiting.extend(without_room.first().map(|worker| (room_at(&on_their_way, observed), *worker)));
-    let next = waiting.into_iter().min_by_key(|(at, worker)| (*at, worker.ordinal));
+    let next = waiting.into_iter().min_by(|(at, worker), (other_at, other)| (at, &worker.slot).cmp(&(other_at, &other.slot)));
     if let Some((at, _)) = next {
         plan.wake_within(until(at, *now));
     }
@@ -78,7 +78,7 @@ fn words(troubled: usize, how: &str, observed: &Observed<'_>) -> String {
 /// Those on their way that nobody has taken out of the NodeSet meanwhile. Between two pods of one name there is none.
 fn still_wanted<'a>(on_their_way: &BTreeSet<&'a str>, observed: &Observed<'_>) -> Vec<&'a str> {
     let Observed { workers, replicas, .. } = observed;
-    let is_one_missing = workers.len() < *replicas;
+    let is_one_missing = observed.own().count() < *replicas;
     let there: BTreeSet<&str> =
         if on_their_way.is_empty() { BTreeSet::new() } else { workers.iter().map(|worker| worker.node.as_str()).collect() };
     on_their_way.iter().copied().filter(|node| is_one_missing || there.contains(node)).collect()

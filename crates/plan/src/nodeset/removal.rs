@@ -8,7 +8,7 @@ use slipway_api::{
 };
 
 use super::{
-    Leave, Observed, Stage, Worker, ended, plan_scale_in,
+    Leave, Observed, Stage, Worker, daemon, ended, switch,
     tries::{until, written},
     update,
 };
@@ -22,29 +22,45 @@ use crate::{
 pub(super) struct Leaving {
     /// There are too many.
     pub(super) scaled: BTreeSet<String>,
+    /// Another has their place: one of the present scaling mode, or a second one on the same Kubernetes node.
+    pub(super) displaced: BTreeSet<String>,
     /// One from the present template takes its place.
     pub(super) outdated: BTreeSet<String>,
 }
 
-/// Deletes workers that ended, that are too many and that are outdated, as far as the gate gives leave; answers with the names of the latter two. Those
+impl Leaving {
+    pub(super) fn contains(&self, worker: &str) -> bool {
+        let Self { scaled, displaced, outdated } = self;
+        [scaled, displaced, outdated].iter().any(|names| names.contains(worker))
+    }
+}
+
+/// Deletes workers that ended, that are too many and that are outdated, as far as the gate gives leave; answers with the names of the latter ones. Those
 /// are drained first, so that no job comes to them any more, and deleted when the last one has left, or when a user wants them gone with their jobs.
 pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving {
     let Observed { workers, replicas, now, .. } = *observed;
-    let mut available = workers.iter().filter(|worker| worker.serves(now)).count();
-    let surplus = workers.len().saturating_sub(replicas);
-    let going = workers.iter().filter(|worker| worker.stage == Stage::Going).count();
+    let names = |workers: &[&Worker]| -> BTreeSet<String> { workers.iter().map(|worker| worker.name.clone()).collect() };
+    let former: Vec<&Worker> = workers.iter().filter(|worker| observed.is_displaced(worker)).collect();
+    let serving: BTreeSet<&str> =
+        observed.counted().iter().chain(&former).filter(|worker| worker.serves(now)).map(|worker| worker.name.as_str()).collect();
+    let mut available = serving.len();
     let ended = ended::plan_ended(observed, plan);
-    let excess: Vec<&Worker> = plan_scale_in(workers, surplus.saturating_sub(going)).collect();
-    let scaled: BTreeSet<String> = excess.iter().map(|worker| worker.name.clone()).collect();
-    let chosen = update::choose(observed, &scaled);
-    let outdated: BTreeSet<String> = chosen.iter().map(|worker| worker.name.clone()).collect();
-    let leaving = Leaving { scaled, outdated };
+    let excess = observed.excess();
+    let keepers = daemon::keepers(observed);
+    // Where another worker is on its Kubernetes node and stays, its claims are also the other's.
+    let has_double =
+        |worker: &&Worker| worker.slot.node().and_then(|node| keepers.get(node)).is_some_and(|keeper| keeper.name != worker.name);
+    let (mut displaced, scaled): (Vec<&Worker>, Vec<&Worker>) = excess.iter().partition(|worker| has_double(worker));
+    displaced.extend(switch::choose(observed));
+    let chosen = update::choose(observed, &names(&excess));
+    let leaving = Leaving { scaled: names(&scaled), displaced: names(&displaced), outdated: names(&chosen) };
     let mut seen = BTreeSet::new();
     let mut waits = Vec::new();
-    for worker in ended.into_iter().chain(excess).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {
-        let is_replaced = leaving.outdated.contains(&worker.name);
+    for worker in ended.into_iter().chain(scaled).chain(displaced).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {
+        let is_replaced = leaving.outdated.contains(&worker.name) || observed.is_displaced(worker);
         let floor = if is_replaced { replicas.saturating_sub(observed.max_unavailable) } else { replicas };
-        let costs_a_worker = worker.serves(now);
+        // One that stands where none is wanted, or beside another, is none of those that must be there.
+        let costs_a_worker = serving.contains(worker.name.as_str());
         let deed = Deed {
             what: format!("delete pod `{}`", worker.name),
             is_ours: true,

@@ -1,3 +1,4 @@
+mod daemon;
 mod ghost;
 mod hold;
 mod model;
@@ -20,7 +21,8 @@ pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
         uid,
         node,
         name,
-        ordinal,
+        slot: Slot::Ordinal(ordinal),
+        created: None,
         stage,
         phase: if stage == Stage::Starting { Phase::Pending } else { Phase::Running },
         ready_since: since,
@@ -119,12 +121,14 @@ pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
         nodeset: "w",
         uid: "uid-of-w",
         replicas,
+        layout: Layout::Numbered,
         protects: true,
         shared: vec![],
         problem: None,
         new_workers_wait: None,
         workers,
         padding: 0,
+        hostname: None,
         controller: "x",
         orphans: &[],
         claim_templates: &[],

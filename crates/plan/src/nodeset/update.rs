@@ -21,17 +21,22 @@ pub enum Update {
 /// not know. So a template that breaks workers breaks no more of them than the budget, and those are the first to be replaced when it is mended. Who
 /// was chosen stays so until it is replaced, or every new job would turn the plan around.
 pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) -> Vec<&'a Worker> {
-    let Observed { workers, replicas, max_unavailable, update, now, .. } = *observed;
-    if update != Update::Rolling {
-        return Vec::new();
-    }
-    let staying: Vec<&Worker> = workers.iter().filter(|worker| worker.stage != Stage::Going && !leaving.contains(&worker.name)).collect();
-    let outdated = || staying.iter().copied().filter(|worker| !worker.is_current);
+    let Observed { replicas, max_unavailable, update, now, .. } = *observed;
+    let mut staying = observed.counted();
+    staying.retain(|worker| worker.stage != Stage::Going && !leaving.contains(&worker.name));
+    // What a Kubernetes node is called is not of the template: that its worker follows was asked for just there.
+    let is_replaced = |worker: &Worker| match update {
+        Update::Rolling => observed.is_outdated(worker),
+        Update::OnDelete => observed.is_misnamed(worker),
+    };
+    let outdated = || staying.iter().copied().filter(|worker| is_replaced(worker));
+    let is_chosen = |worker: &Worker| is_replaced(worker) && was_chosen(worker);
 
     let mut chosen: Vec<&Worker> = outdated().filter(|worker| is_chosen(worker)).collect();
     let mut serving = staying.iter().filter(|worker| worker.serves(now) && !is_chosen(worker)).count();
     // Those on their way: new ones that do not serve yet, and places without a worker.
-    let coming = staying.iter().filter(|worker| worker.is_current && !worker.serves(now)).count() + replicas.saturating_sub(staying.len());
+    let coming =
+        staying.iter().filter(|worker| !is_replaced(worker) && !worker.serves(now)).count() + replicas.saturating_sub(staying.len());
     let has_room = |chosen: &[&Worker]| coming + chosen.len() < max_unavailable;
 
     let broken: Vec<&Worker> = outdated().filter(|worker| !is_chosen(worker) && !worker.serves(now)).collect();
@@ -51,8 +56,8 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
 }
 
 /// Whether it was chosen in an earlier pass: its node says so.
-fn is_chosen(worker: &Worker) -> bool {
-    !worker.is_current && worker.in_slurm.our_reason() == Some(UPDATE) && worker.in_slurm.has("Drain")
+fn was_chosen(worker: &Worker) -> bool {
+    worker.in_slurm.our_reason() == Some(UPDATE) && worker.in_slurm.has("Drain")
 }
 
 #[cfg(test)]
@@ -80,7 +85,7 @@ mod tests {
 
     fn ordinals(workers: &[Worker], replicas: usize, max_unavailable: usize) -> Vec<u32> {
         let observed = Observed { max_unavailable, ..observed(workers, replicas) };
-        choose(&observed, &BTreeSet::new()).iter().map(|worker| worker.ordinal).collect()
+        choose(&observed, &BTreeSet::new()).iter().filter_map(|worker| worker.slot.ordinal()).collect()
     }
 
     #[rstest]
@@ -126,7 +131,7 @@ mod tests {
             let chosen = ordinals(&fleet, replicas, max_unavailable);
             let serving = |fleet: &mut dyn Iterator<Item = &Worker>| fleet.filter(|worker| worker.serves(now())).count();
             let before = serving(&mut fleet.iter());
-            let after = serving(&mut fleet.iter().filter(|worker| !chosen.contains(&worker.ordinal)));
+            let after = serving(&mut fleet.iter().filter(|worker| !worker.slot.ordinal().is_some_and(|ordinal| chosen.contains(&ordinal))));
             prop_assert!(after >= before.min(replicas - max_unavailable.min(replicas)));
         }
 

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use slipway_api::slurm_node::PodInfo;
+use slipway_api::{name, slurm_node::PodInfo};
 
-use super::InSlurm;
+use super::{InSlurm, Slot};
 use crate::gate::Answer;
 
 /// A worker pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     pub name: String,
-    pub ordinal: u32,
+    pub slot: Slot,
     pub uid: String,
+    /// Since when the pod has been there, as far as is known.
+    pub created: Option<Timestamp>,
     pub stage: Stage,
     /// What the pod itself says about that.
     pub phase: Phase,
@@ -110,6 +112,14 @@ pub struct Ghost {
     pub info: Option<PodInfo>,
 }
 
+/// What the names of a worker's claims end with: the name of its pod, or, where that says nothing, its hostname.
+pub fn claimant(slot: &Slot, pod: &str, hostname: &str, nodeset: &str) -> String {
+    match slot {
+        Slot::Ordinal(_) => pod.to_owned(),
+        Slot::Node(_) => name::worker_claimant(nodeset, hostname),
+    }
+}
+
 impl Leave {
     /// Whether a user wants the worker to leave with its jobs now.
     pub fn permits(self, now: Timestamp) -> bool {
@@ -122,6 +132,11 @@ impl Leave {
 }
 
 impl Worker {
+    /// What the names of its claims end with.
+    pub fn claimant(&self, nodeset: &str) -> String {
+        claimant(&self.slot, &self.name, &self.node, nodeset)
+    }
+
     /// Whether it has been ready for as long as the NodeSet asks.
     pub fn is_available(&self, now: Timestamp) -> bool {
         self.stage == Stage::Ready && self.available_from.is_some_and(|from| from <= now)

@@ -24,29 +24,82 @@ timeout 5 scontrol update nodename="$node" state=down reason="$reason"
     )
 }
 
+/// What one worker does not share with the others of its NodeSet.
+struct Identity {
+    pod: String,
+    hostname: String,
+    /// Its padded ordinal, in StatefulSet mode.
+    index: Option<String>,
+    /// What the names of its claims end with.
+    claimant: String,
+}
+
 pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<Value, Invalid> {
+    let padding = padding(nodeset);
+    slurm::slurm_lines(nodeset)?; // no worker starts for a partition that cannot be
+    let pod = name::padded_worker_pod(crate::identity(&nodeset.metadata).1, ordinal, padding);
+    let hostname = slurm::hostname(nodeset, &pod, ordinal)?;
+    worker(nodeset, references, Identity { claimant: pod.clone(), pod, hostname, index: Some(name::padded(ordinal, padding)) })
+}
+
+/// It has the name and the tolerations that a DaemonSet's pod would have, and is bound to no node yet.
+pub(super) fn daemon_pod(nodeset: &NodeSet, references: &References, node: &str, hostname: &str) -> Result<Value, Invalid> {
+    slurm::slurm_lines(nodeset)?;
+    let name = crate::identity(&nodeset.metadata).1;
+    let pod = name::daemon_pod(name, node);
+    let claimant = name::worker_claimant(name, hostname);
+    let mut body = worker(nodeset, references, Identity { pod, hostname: hostname.to_owned(), index: None, claimant })?;
+    body["metadata"]["generateName"] = name::worker_generate_name(name).into();
+    let mut tolerations = body["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+    let is_on_host = is_on_host_network(nodeset.spec.template.as_ref().and_then(|template| template.spec.as_ref()));
+    for toleration in daemon_tolerations(is_on_host) {
+        if !tolerations.contains(&toleration) {
+            tolerations.push(toleration);
+        }
+    }
+    body["spec"]["tolerations"] = tolerations.into();
+    Ok(body)
+}
+
+/// What Kubernetes gives to the pods of its own DaemonSets: they are made for a node also while it is cordoned or short of something, and stay while
+/// nobody hears from it.
+fn daemon_tolerations(is_on_host_network: bool) -> impl Iterator<Item = Value> {
+    let taints = [
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    ];
+    let without_network = is_on_host_network.then_some(("network-unavailable", "NoSchedule"));
+    let toleration = |(taint, effect)| json!({ "key": format!("node.kubernetes.io/{taint}"), "operator": "Exists", "effect": effect });
+    taints.into_iter().chain(without_network).map(toleration)
+}
+
+fn worker(nodeset: &NodeSet, references: &References, identity: Identity) -> Result<Value, Invalid> {
+    let Identity { pod, hostname, index, claimant } = identity;
     let (namespace, name) = crate::identity(&nodeset.metadata);
     let template = nodeset.spec.template.as_ref();
-    let padding = padding(nodeset);
-    let pod = name::padded_worker_pod(name, ordinal, padding);
-    slurm::slurm_lines(nodeset)?; // no worker starts for a partition that cannot be
-    let hostname = slurm::hostname(nodeset, &pod, ordinal)?;
     let marks = Marks::inherited(&nodeset.metadata)
         .with(template.and_then(|template| template.metadata.as_ref()))
         .of(Component::Worker, name)
         .label(label::CLUSTER, crate::identity(&references.controller.metadata).1)
         .label(label::POD_NAME, &pod)
-        .label(label::POD_INDEX, name::padded(ordinal, padding))
         .label(label::POD_HOSTNAME, &hostname)
-        .label(label::SCALING_MODE, "StatefulSet")
+        .label(label::SCALING_MODE, if index.is_some() { label::NUMBERED } else { label::PER_NODE })
         .label(label::TEMPLATE_HASH, references.hash.as_str())
         .annotation(annotation::DEFAULT_CONTAINER, Component::Worker.daemon());
+    let marks = match index {
+        Some(index) => marks.label(label::POD_INDEX, index),
+        None => marks,
+    };
     let gres = gres::derived(nodeset, references.gres.as_ref(), &hostname);
     let items = node_items(nodeset, marks.annotation_value(annotation::TOPOLOGY), gres.as_ref())?;
     let mut spec = pod_spec(nodeset, references, &items)?;
     // The template's hostname is a prefix; merging put it where the full name belongs.
     spec["hostname"] = hostname.into();
-    spec["volumes"] = claim::with_claims(&spec["volumes"], nodeset, &pod)?;
+    spec["volumes"] = claim::with_claims(&spec["volumes"], nodeset, &claimant)?;
     let mut body = json!({ "metadata": marks.of_object(&[owner::controller_of(nodeset)]), "spec": spec });
     body["apiVersion"] = "v1".into();
     body["kind"] = "Pod".into();
@@ -100,7 +153,7 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
 }
 
 /// Whether pods have the network and the hostname of their Kubernetes node. Then that is also their name in Slurm, whatever we call them.
-fn is_on_host_network(user: Option<&Raw>) -> bool {
+pub(super) fn is_on_host_network(user: Option<&Raw>) -> bool {
     user.and_then(|user| user.0.get("hostNetwork")).and_then(Value::as_bool).unwrap_or(false)
 }
 

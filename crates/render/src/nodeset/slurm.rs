@@ -49,6 +49,22 @@ pub(super) fn hostname(nodeset: &NodeSet, pod: &str, ordinal: u32) -> Result<Str
     Ok(text)
 }
 
+/// The hostname of the worker of a Kubernetes node. On the host's network it is the host's own, whatever anybody says.
+pub(super) fn daemon_hostname(nodeset: &NodeSet, node: &str, hostname_override: Option<&str>) -> Result<String, Invalid> {
+    let name = crate::identity(&nodeset.metadata).1;
+    let is_on_host = super::pod::is_on_host_network(nodeset.spec.template.as_ref().and_then(|template| template.spec.as_ref()));
+    let hostname_override = hostname_override.filter(|_| !is_on_host);
+    let text = name::daemon_hostname(node, hostname_override);
+    let field = match hostname_override {
+        Some(_) => format!("annotation {} of node `{node}`", annotation::HOSTNAME_OVERRIDE),
+        None => format!("the name of node `{node}`"),
+    };
+    name::check_nodeset(name).map_err(|unfit| Invalid::name("metadata.name", &unfit))?;
+    name::check_worker(&name::daemon_pod(name, node), text).map_err(|unfit| Invalid::name(&field, &unfit))?;
+    NodeName::parse(text).map_err(|error| Invalid::name(&field, &error))?;
+    Ok(text.to_owned())
+}
+
 /// What the node tells slurmctld about itself. The topology is written out where it is known: a reference to the environment would need
 /// a shell between us and slurmd, and not every image has one there.
 pub(super) fn node_items(nodeset: &NodeSet, topology: Option<&str>, gres: Option<&Gres>) -> Result<String, Invalid> {

@@ -244,3 +244,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_worker_of_a_kubernetes_node_has_its_hostname_and_what_a_daemon_set_gives() {
+    let nodeset = fixture::nodeset();
+    let pod = daemon_pod(&nodeset, &references(), "node-1.example.org", "node-1").unwrap();
+    insta::assert_yaml_snapshot!("Pod_of_node-1", pinned(pod, "node-1.example.org"));
+    let full = full_nodeset();
+    let pod = daemon_pod(&full, &references(), "node-1.example.org", "node-1").unwrap();
+    insta::assert_yaml_snapshot!("Pod_of_node-1_with_claims", pinned(pod, "node-1.example.org"));
+}
+
+#[test]
+fn a_worker_on_the_hosts_network_comes_before_the_network_does() {
+    let mut nodeset = fixture::nodeset();
+    nodeset.spec.template.get_or_insert_default().spec = Some(raw(&json!({ "hostNetwork": true })));
+    let pod = daemon_pod(&nodeset, &references(), "node-1", "node-1").unwrap();
+    let tolerations = pod["spec"]["tolerations"].as_array().unwrap();
+    assert!(tolerations.iter().any(|toleration| toleration["key"] == "node.kubernetes.io/network-unavailable"), "{tolerations:?}");
+    assert_eq!(daemon_hostname(&nodeset, "node-1.x", Some("other")), Ok("node-1".to_owned()), "slurmd asks its host");
+}
+
+#[rstest]
+#[case::short("node-1", None, Ok("node-1"))]
+#[case::up_to_the_first_dot("node-1.example.org", None, Ok("node-1"))]
+#[case::overridden("node-1.example.org", Some("rack1-node1"), Ok("rack1-node1"))]
+#[case::no_hostname("node-1", Some("Rack1_Node1"), Err("annotation nodeset.slinky.slurm.net/hostname-override of node `node-1`"))]
+#[case::empty("node-1", Some(""), Err("annotation nodeset.slinky.slurm.net/hostname-override of node `node-1`"))]
+fn a_node_names_its_worker(#[case] node: &str, #[case] word: Option<&str>, #[case] expected: Result<&str, &str>) {
+    let hostname = daemon_hostname(&fixture::nodeset(), node, word);
+    match expected {
+        Ok(expected) => assert_eq!(hostname.as_deref(), Ok(expected)),
+        Err(field) => assert!(hostname.as_ref().is_err_and(|wrong| wrong.field == field), "{hostname:?}"),
+    }
+}

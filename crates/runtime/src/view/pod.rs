@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::{
-    api::core::v1::Pod,
+    api::core::v1::{Affinity, Pod},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::Resource;
@@ -44,6 +44,9 @@ pub struct PodSpecView {
     /// Whether it has the network and the hostname of its node.
     #[serde(default)]
     pub host_network: bool,
+    /// The one node that it may be on, if it is bound to one by name.
+    #[serde(default, rename = "affinity", deserialize_with = "only_node", skip_serializing)]
+    pub only_node: Option<String>,
 }
 
 /// The status of a [`PodView`].
@@ -133,6 +136,11 @@ impl PodView {
         self.spec.node_name.as_deref().filter(|name| !name.is_empty())
     }
 
+    /// The Kubernetes node that it is on, or else the one that it has to go to, if there is only one.
+    pub fn target_node(&self) -> Option<&str> {
+        self.node_name().or(self.spec.only_node.as_deref())
+    }
+
     /// Whether its containers ended and will not come back.
     pub fn is_ended(&self) -> bool {
         matches!(self.status.phase.as_str(), "Failed" | "Succeeded")
@@ -196,6 +204,18 @@ fn telling_line<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D
         end if end < line.len() => format!("{}...", &line[..end]),
         _ => line.to_owned(),
     }))
+}
+
+/// The node that a pod's affinity asks for by name, if it can be no other.
+fn only_node<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
+    let affinity = Option::<Affinity>::deserialize(input)?;
+    let required = affinity.and_then(|affinity| affinity.node_affinity?.required_during_scheduling_ignored_during_execution);
+    let Some([term]) = required.as_ref().map(|required| required.node_selector_terms.as_slice()) else { return Ok(None) };
+    let by_name = term.match_fields.iter().flatten().find(|field| field.key == "metadata.name" && field.operator == "In");
+    Ok(match by_name.and_then(|field| field.values.as_deref()) {
+        Some([node]) => Some(node.clone()),
+        _ => None,
+    })
 }
 
 fn slim<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectMeta, D::Error> {

@@ -10,6 +10,15 @@ pub(super) fn hostname(pod: &Pod) -> String {
     hostname.or_else(|| pod.metadata.name.clone()).unwrap_or_default()
 }
 
+/// The one node that it may be on, if it is bound to one by name.
+pub(super) fn only_node(pod: &Pod) -> Option<String> {
+    let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
+    let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
+    let [term] = required.node_selector_terms.as_slice() else { return None };
+    let by_name = term.match_fields.iter().flatten().find(|field| field.key == "metadata.name" && field.operator == "In")?;
+    by_name.values.as_ref()?.first().cloned()
+}
+
 /// What follows `Features=` in the argument after `--conf`, which the image's shell takes out of its quotes.
 pub(super) fn features(pod: &Pod) -> Vec<String> {
     let args = slurmd(pod).and_then(|slurmd| slurmd.args.as_deref()).unwrap_or_default();

@@ -9,7 +9,8 @@ fn worker(stage: Stage, in_slurm: InSlurm) -> Worker {
     let since = (stage == Stage::Ready).then_some(NOW);
     Worker {
         name: "w-0".to_owned(),
-        ordinal: 0,
+        slot: slipway_plan::nodeset::Slot::Ordinal(0),
+        created: None,
         uid: "u".to_owned(),
         stage,
         phase: Phase::Running,

@@ -4,7 +4,16 @@ use serde_json::json;
 use super::*;
 
 fn family(is_shared: bool) -> Family {
-    Family { namespace: "n".into(), nodeset: "gpu".into(), uid: "u-1".into(), prefix: None, padding: 0, feature: "gpu".into(), is_shared }
+    Family {
+        namespace: "n".into(),
+        nodeset: "gpu".into(),
+        uid: "u-1".into(),
+        prefix: None,
+        padding: 0,
+        feature: "gpu".into(),
+        daemons: HashMap::new(),
+        is_shared,
+    }
 }
 
 fn record(name: &str, states: &[&str], comment: &str, features: &[&str]) -> Node {

@@ -12,7 +12,15 @@ use crate::{
 
 /// All comments that differ, in one action. What a person wrote stays: nothing of ours depends on it so much that their words should be lost.
 pub(super) fn plan_comments(observed: &Observed<'_>, workers: &[&Worker], plan: &mut Plan) {
-    let comments: BTreeMap<String, String> = workers.iter().filter_map(|worker| comment(observed, worker)).collect();
+    // Where two pods have one node for a moment, the one that was there first is named, and not each in turn.
+    let mut first: BTreeMap<&str, &Worker> = BTreeMap::new();
+    for worker in workers.iter().filter(|worker| worker.stage == Stage::Ready) {
+        let known = first.entry(worker.node.as_str()).or_insert(worker);
+        if (worker.created, &worker.name) < (known.created, &known.name) {
+            *known = worker;
+        }
+    }
+    let comments: BTreeMap<String, String> = first.into_values().filter_map(|worker| comment(observed, worker)).collect();
     if !comments.is_empty() {
         plan.actions.push(Action::Describe { comments });
     }

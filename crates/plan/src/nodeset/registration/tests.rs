@@ -162,12 +162,13 @@ impl World {
                 Action::DeleteWorker { uid, .. } => {
                     let (worker, since) = self.workers.values_mut().find(|(worker, _)| worker.uid == *uid).unwrap();
                     (worker.stage, *since) = (Stage::Going, self.second);
-                    self.deletions.push((worker.ordinal, self.second));
+                    self.deletions.push((worker.slot.ordinal().unwrap(), self.second));
                 }
-                Action::CreateWorker { ordinal, .. } => {
+                Action::CreateWorker { slot, .. } => {
+                    let ordinal = slot.ordinal().unwrap();
                     self.pods += 1;
-                    let new = Worker { uid: format!("new-{}", self.pods), ..worker(*ordinal, Stage::Starting, self.unregistered()) };
-                    self.workers.insert(*ordinal, (new, self.second));
+                    let new = Worker { uid: format!("new-{}", self.pods), ..worker(ordinal, Stage::Starting, self.unregistered()) };
+                    self.workers.insert(ordinal, (new, self.second));
                 }
                 _ => {}
             }

@@ -67,7 +67,7 @@ struct World {
 fn world() -> impl Strategy<Value = World> {
     let ghosts = prop::collection::btree_map(0..20_u32, in_slurm(), 0..6);
     (fleet(), ghosts, any::<bool>()).prop_map(|(fleet, ghosts, say_farewell)| {
-        let is_free = |ordinal: &u32| fleet.iter().all(|worker| worker.ordinal != *ordinal);
+        let is_free = |ordinal: &u32| fleet.iter().all(|worker| worker.slot != Slot::Ordinal(*ordinal));
         let ghosts = ghosts.into_iter().filter(|(ordinal, _)| is_free(ordinal)).map(|(ordinal, in_slurm)| ghost(ordinal, in_slurm));
         World { ghosts: ghosts.collect(), fleet, say_farewell }
     })
@@ -95,11 +95,11 @@ impl World {
 
     fn remove(&mut self, uid: &str) {
         let Some(at) = self.fleet.iter().position(|worker| worker.uid == uid) else { return };
-        let Worker { ordinal, mut in_slurm, .. } = self.fleet.remove(at);
+        let Worker { slot, mut in_slurm, .. } = self.fleet.remove(at);
         if self.say_farewell && in_slurm.is_registered == Answer::Yes {
             go_down(&mut in_slurm);
         }
-        self.ghosts.push(ghost(ordinal, in_slurm));
+        self.ghosts.push(ghost(slot.ordinal().unwrap(), in_slurm));
     }
 
     fn create(&mut self, ordinal: u32) {
@@ -120,7 +120,7 @@ impl World {
     fn carry_out(&mut self, plan: &Plan) {
         for action in &plan.actions {
             match action {
-                Action::CreateWorker { ordinal, .. } => self.create(*ordinal),
+                Action::CreateWorker { slot, .. } => self.create(slot.ordinal().unwrap()),
                 Action::DeleteWorker { uid, .. } => self.remove(uid),
                 Action::Drain { nodes, reason } => self.update(nodes, |in_slurm| {
                     let is_empty = in_slurm.is_busy == Answer::No;

@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::{model::fleet, *};
 
 fn order(workers: &[Worker]) -> Vec<u32> {
-    plan_scale_in(workers, workers.len()).map(|worker| worker.ordinal).collect()
+    plan_scale_in(workers, workers.len()).filter_map(|worker| worker.slot.ordinal()).collect()
 }
 
 fn ready(ordinal: u32) -> Worker {
@@ -34,8 +34,8 @@ fn until(seconds: i64) -> InSlurm {
 #[case::chosen_before_cordoned(Worker { in_slurm: emptied(), ..ready(0) }, Worker { is_cordoned: true, ..ready(1) })]
 #[case::highest_ordinal_first(ready(10), ready(9))]
 fn the_first_difference_decides(#[case] first: Worker, #[case] second: Worker) {
-    assert_eq!(order(&[first.clone(), second.clone()]), [first.ordinal, second.ordinal]);
-    assert_eq!(order(&[second.clone(), first.clone()]), [first.ordinal, second.ordinal]);
+    assert_eq!(order(&[first.clone(), second.clone()]), [first.slot.ordinal().unwrap(), second.slot.ordinal().unwrap()]);
+    assert_eq!(order(&[second.clone(), first.clone()]), [first.slot.ordinal().unwrap(), second.slot.ordinal().unwrap()]);
 }
 
 #[test]
