@@ -8,6 +8,7 @@ use slipway_api::{
 use super::{
     References, claim, gres, padding,
     slurm::{self, node_items},
+    ssh,
 };
 use crate::{Invalid, controller, merge, metadata::Marks, probe, sidecar};
 
@@ -41,6 +42,7 @@ pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> R
         .label(label::SCALING_MODE, "StatefulSet")
         .label(label::TEMPLATE_HASH, references.hash.as_str())
         .annotation(annotation::DEFAULT_CONTAINER, Component::Worker.daemon());
+    let marks = ssh::marked(marks, nodeset, references);
     let gres = gres::derived(nodeset, references.gres.as_ref(), &hostname);
     let items = node_items(nodeset, marks.annotation_value(annotation::TOPOLOGY), gres.as_ref())?;
     let mut spec = pod_spec(nodeset, references, &items)?;
@@ -86,6 +88,7 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
             sidecar::volume(),
         ],
     });
+    ssh::add_volumes(&mut base, nodeset, references);
     if !spec.oversubscribe_node {
         base["affinity"] = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [{
             "topologyKey": "kubernetes.io/hostname",
@@ -134,6 +137,7 @@ fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Optio
             sidecar::mount(),
         ],
     });
+    ssh::open(&mut base, nodeset, references);
     probe::add(&mut base, probe::http(daemon));
     Ok(merge::container(base, user))
 }
