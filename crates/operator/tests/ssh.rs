@@ -143,6 +143,21 @@ async fn misses(cluster: &Cluster<'_>) {
     is_updated(cluster, 2).await;
 }
 
+/// A Secret that may not be read is said to be so, and costs nobody either.
+async fn is_forbidden(cluster: &Cluster<'_>) {
+    const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slipway";
+    let (before, role) = (uids(cluster).await, cluster.stage.get(ROLE).await);
+    let others: Vec<Value> =
+        role["rules"].as_array().unwrap().iter().filter(|rule| rule["resources"] != json!(["secrets"])).cloned().collect();
+    let answer = cluster.stage.edit(ROLE, &json!({ "rules": others })).await;
+    assert!(answer.code == 200 && others.len() < role["rules"].as_array().unwrap().len(), "{answer:?}");
+    patch(cluster, &json!({ "ssh": { "extraSshdConfig": "LoginGraceTime 50" } })).await;
+    says(cluster, "Secret `slurm/sssd`, which spec.ssh.sssdConfRef names, cannot be read and is tried again: ").await;
+    assert_eq!(uids(cluster).await, before);
+    cluster.stage.edit(ROLE, &json!({ "rules": role["rules"] })).await;
+    is_updated(cluster, 2).await;
+}
+
 /// Switched off, the ConfigMap stays for a worker that is still busy with the old template, and goes with it.
 async fn goes(cluster: &Cluster<'_>) {
     let job = cluster.run_job(NODESET, &["worker-0"], 3600).await;
@@ -180,6 +195,7 @@ async fn what_ssh_needs_comes_and_goes_with_it() {
     let _second = operator(&stage);
     changes(&cluster).await;
     misses(&cluster).await;
+    is_forbidden(&cluster).await;
     goes(&cluster).await;
     drop(cluster);
     stage.end();
