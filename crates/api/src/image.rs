@@ -40,6 +40,12 @@ pub const SLURMDBD_CONF: &str = "slurmdbd.conf";
 pub const CGROUP_CONF: &str = "cgroup.conf";
 /// Which devices nodes have; a user may bring it.
 pub const GRES_CONF: &str = "gres.conf";
+/// sshd's configuration: its key in a ConfigMap, and where sshd looks for it.
+pub const SSHD_CONFIG: &str = "sshd_config";
+pub const SSHD_CONFIG_PATH: &str = "/etc/ssh/sshd_config";
+/// sssd's configuration: its name in a pod's volume, and where sssd looks for it.
+pub const SSSD_CONF: &str = "sssd.conf";
+pub const SSSD_CONF_PATH: &str = "/etc/sssd/sssd.conf";
 /// Where log FIFOs lie.
 pub const LOG_DIR: &str = "/var/log/slurm";
 /// slurmctld's log FIFO.

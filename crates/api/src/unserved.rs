@@ -15,7 +15,6 @@ pub struct Unserved {
 /// When a field counts as set.
 #[derive(Clone, Copy)]
 enum Set {
-    True,
     To(&'static str),
 }
 
@@ -31,8 +30,7 @@ const fn gap(kind: &'static str, field: &'static str, set: Set, words: &'static 
 }
 
 /// Every gap. A line goes when its field is served.
-const GAPS: [Gap; 3] = [
-    gap("NodeSet", "ssh.enabled", Set::True, "nodes run no sshd"),
+const GAPS: [Gap; 2] = [
     gap("NodeSet", "updateStrategy.type", Set::To("ScheduledUpdate"), "no reservation is made and no node is replaced"),
     gap("NodeSet", "pruneSlurmNodeRecords", Set::To("NodeNotFound"), "records of nodes stay in Slurm"),
 ];
@@ -48,7 +46,6 @@ pub fn is_served(kind: &str) -> bool {
 /// The fields of a kind that are not served, with the value that asks for it, and what that means.
 pub(crate) fn gaps(kind: &str) -> impl Iterator<Item = (String, &'static str)> {
     let asked = |gap: &Gap| match gap.set {
-        Set::True => format!("{}: true", gap.field),
         Set::To(choice) => format!("{}: {choice}", gap.field),
     };
     GAPS.iter().filter(move |gap| gap.kind == kind).map(move |gap| (asked(gap), gap.words))
@@ -81,7 +78,6 @@ pub fn obstacle_in(kind: &str, spec: &Value) -> Option<String> {
 fn is_set(spec: &Value, gap: &Gap) -> bool {
     let value = spec.pointer(&format!("/{}", gap.field.replace('.', "/"))).unwrap_or(&Value::Null);
     match gap.set {
-        Set::True => value.as_bool() == Some(true),
         Set::To(choice) => value.as_str() == Some(choice),
     }
 }
@@ -97,8 +93,8 @@ mod tests {
     #[rstest]
     #[case::nothing("Controller", json!({"external": true, "ha": {"enabled": true}, "prologScriptRefs": [{"name": "p"}]}), &[])]
     #[case::defaults("NodeSet", json!({"scalingMode": "StatefulSet", "pruneSlurmNodeRecords": "Never", "updateStrategy": {"type": "RollingUpdate"}}), &[])]
-    #[case::served("NodeSet", json!({"scalingMode": "DaemonSet", "ordinalPadding": 3, "pinToNode": true, "minReadySeconds": 5, "volumeClaimTemplates": [{}]}), &[])]
-    #[case::two("NodeSet", json!({"ssh": {"enabled": true}, "pruneSlurmNodeRecords": "NodeNotFound"}), &["ssh.enabled", "pruneSlurmNodeRecords"])]
+    #[case::served("NodeSet", json!({"scalingMode": "DaemonSet", "ssh": {"enabled": true}, "ordinalPadding": 3, "pinToNode": true, "minReadySeconds": 5, "volumeClaimTemplates": [{}]}), &[])]
+    #[case::two("NodeSet", json!({"updateStrategy": {"type": "ScheduledUpdate"}, "pruneSlurmNodeRecords": "NodeNotFound"}), &["updateStrategy.type", "pruneSlurmNodeRecords"])]
     #[case::elsewhere("Accounting", json!({"external": true}), &[])]
     fn what_is_set_and_not_served_is_named(#[case] kind: &str, #[case] spec: Value, #[case] fields: &[&str]) {
         let words: Vec<_> = unserved(kind, &spec).into_iter().map(|unserved| unserved.words).collect();
@@ -109,7 +105,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case("NodeSet", json!({"ssh": {"enabled": true}}), false)]
+    #[case("NodeSet", json!({"pruneSlurmNodeRecords": "NodeNotFound"}), false)]
     #[case("Accounting", json!({}), true)]
     #[case("Accounting", json!({"external": true}), false)]
     #[case("LoginSet", json!({}), true)]

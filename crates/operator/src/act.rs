@@ -273,6 +273,8 @@ async fn remove(key: &ChildKey, uid: &str, context: &Context) -> Result<(), Erro
     let object = Id { namespace: &key.namespace, name: &key.name, uid };
     context.writer.delete(&resource(key.kind), object, None).await.map_err(Error::write(format!("delete {key}")))?;
     context.metrics.writes.get_or_create(&Write { verb: "delete", kind: key.kind.as_str() }).inc();
+    // Should it be wanted again, it is not taken for one that the cache has yet to show.
+    context.memory.children.remove(key);
     tracing::info!(object = %key, "deleted");
     Ok(())
 }

@@ -16,6 +16,7 @@ pub(crate) mod revision;
 pub(crate) mod shown;
 mod site;
 mod slurm;
+mod ssh;
 mod tries;
 mod worker;
 
@@ -25,6 +26,7 @@ use kube::ResourceExt;
 use slipway_api::{
     NodeSet, NodeSetStatus, UpdateKind,
     child::{ChildKey, ChildKind},
+    condition::Reason,
     name,
 };
 use slipway_plan::{Action, Wait, controller as controller_plan, finding::Kind, nodeset as plan, unmet};
@@ -85,6 +87,7 @@ impl Reconcile<NodeSet> for NodeSets {
         deletion::hold(&nodeset, context).await?;
         let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
         let controller = &nodeset.spec.controller_ref.name;
+        let sssd_conf_hash = ssh::observe_sssd_conf(&nodeset, context).await;
         // Before anything else of Slurm is looked at: who was not asked by now may have answered in the next moment, and not the other way round.
         let reach = observe_reach(&namespace, controller, context);
         let is_unasked = reach == plan::Reach::Unasked;
@@ -92,21 +95,21 @@ impl Reconcile<NodeSet> for NodeSets {
         let revisions = observe_revisions(&nodeset, context);
         let (workers, on_pods) = observe_workers(&nodeset, &revisions, &cluster, context);
         findings.extend(on_pods);
+        findings.extend(ssh::doubt(&nodeset, context));
         let ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
         let orphans = observe_orphans(&nodeset, context);
         let claims = observe_claims(&nodeset, context);
         claim::tell_conflicts(&nodeset, &claims, context);
         let setup = gres::observe_setup(&nodeset, &workers, context);
-        let references = observe(&nodeset, &namespace, context).map(|references| render::References {
-            gres: setup.clone(),
-            hash: revisions.current().text,
-            ..references
+        let references = observe(&nodeset, &namespace, context).and_then(|references| {
+            Ok(render::References { gres: setup.clone(), sssd_conf_hash: sssd_conf_hash?, hash: revisions.current().text, ..references })
         });
         // From here on nobody else writes the budget, so what is known of it is what it is.
         let turn = Turn::begin(&namespace, controller, &workers, nodeset.spec.workload_disruption_protection, context).await;
         let seen = context.seen([
             ChildKey::new(ChildKind::Service, &namespace, &name::worker_service(controller)),
             ChildKey::new(ChildKind::PodDisruptionBudget, &namespace, &name::worker_budget(controller)),
+            ssh::config_key(&nodeset),
         ]);
 
         let uid = nodeset.uid().unwrap_or_default();
@@ -121,10 +124,12 @@ impl Reconcile<NodeSet> for NodeSets {
         let places = Places::observe(&nodeset, rendered.as_ref(), &workers, context);
         let replicas = places.wanted();
         let siblings: Vec<_> = context.stores.nodesets_of(&namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
-        let (shared, references) = match render::shared(&namespace, controller, &siblings, turn.protected) {
+        let (mut shared, references) = match render::shared(&namespace, controller, &siblings, turn.protected) {
             Ok(shared) => (shared, references),
             Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
         };
+        // Before the pods that have it, and not for pods that cannot be.
+        shared.extend(references.as_ref().ok().and_then(|_| render::ssh::config_map(&nodeset)));
         let tries = tries::recall(&nodeset, &workers, context);
         let mut plan = plan::nodeset(plan::Observed {
             namespace: &namespace,
@@ -160,6 +165,7 @@ impl Reconcile<NodeSet> for NodeSets {
             // Without references the plan creates nothing.
             Err(wait) => Err(slipway_render::Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
         };
+        plan.actions.extend(ssh::plan_end(&nodeset, &workers, context));
         // The budget counts the busy before they are marked.
         let shared: Vec<Action> = plan.actions.extract_if(.., |action| matches!(action, Action::Apply(_))).collect();
         act(&shared, None, context).await?;
@@ -198,10 +204,12 @@ impl Reconcile<NodeSet> for NodeSets {
         };
         status::report(nodeset.as_ref(), &plan.report, fill, context).await?;
         shown?;
+        // Secrets are not watched.
+        let is_secret_missing = references.is_err_and(|wait| wait.reason == Reason::SecretMissing);
         let nodes = || workers.iter().map(|worker| worker.node.as_str()).chain(ghosts.iter().map(|ghost| ghost.node.as_str()));
         // A pod that was deleted before the cache ever showed it is missed only when its time is up.
         let look = match () {
-            () if is_unconfirmed || claim::is_one_more_going(&nodeset, &claims, context) => LOOK_SOON,
+            () if is_secret_missing || is_unconfirmed || claim::is_one_more_going(&nodeset, &claims, context) => LOOK_SOON,
             () if cluster.is_settling(nodes()) => SETTLED,
             () if workers.iter().any(is_unseen) => BELIEVED_FOR,
             () => LOOK_AGAIN,
@@ -225,6 +233,7 @@ fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<rend
         controller: found.as_ref().clone(),
         cluster_domain: context.cluster_domain.clone(),
         gres: None,
+        sssd_conf_hash: None,
         hash: String::new(),
     })
 }

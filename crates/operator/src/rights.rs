@@ -48,7 +48,7 @@ pub const RIGHTS: &[Right] = &[
         verbs: &["update"],
     },
     // Children: applied, which is a patch, and a create where there is none. ConfigMaps of the user are read by name.
-    Right { group: "", resources: &["configmaps"], names: &[], verbs: &["create", "get", "list", "patch", "watch"] },
+    Right { group: "", resources: &["configmaps"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
     Right { group: "", resources: &["services"], names: &[], verbs: &["create", "delete", "list", "patch", "watch"] },
     Right { group: "apps", resources: &["deployments", "statefulsets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
     Right { group: "policy", resources: &["poddisruptionbudgets"], names: &[], verbs: &["create", "list", "patch", "watch"] },

@@ -16,6 +16,12 @@ pub fn no_key(namespace: &str, secret: &str, key: &str, field: &str) -> Wait {
     Wait::new(Reason::SecretMissing, format!("Secret `{namespace}/{secret}` has no key `{key}`: add it or point {field} elsewhere"))
 }
 
+pub fn unread_secret(namespace: &str, secret: &str, field: &str, error: &dyn std::error::Error) -> Wait {
+    let cause = std::iter::successors(Some(error), |error| error.source()).last().map(ToString::to_string).unwrap_or_default();
+    let why = format!("Secret `{namespace}/{secret}`, which {field} names, cannot be read and is tried again: {cause}");
+    Wait::new(Reason::SecretMissing, why)
+}
+
 pub fn no_config_map(namespace: &str, config_map: &str, field: &str) -> Wait {
     let why = format!("ConfigMap `{namespace}/{config_map}` does not exist: create it or take it out of {field}");
     Wait::new(Reason::ConfigMapMissing, why)

@@ -6,6 +6,7 @@ mod pod;
 pub mod revision;
 mod shared;
 mod slurm;
+pub mod ssh;
 
 use serde_json::Value;
 use slipway_api::{NodeSet, SlurmController, child::Child, name};
@@ -23,6 +24,8 @@ pub struct References {
     pub cluster_domain: String,
     /// What slurmctld's files say about GRES, where that is known.
     pub gres: Option<Setup>,
+    /// Of the sssd.conf that workers with ssh have, if any.
+    pub sssd_conf_hash: Option<String>,
     /// Of the revision that pods are made from.
     pub hash: String,
 }

@@ -71,6 +71,7 @@ fn of_a_nodeset_to_its_pods() {
         controller: of_kind("Controller", |_| {}),
         cluster_domain: "cluster.local".into(),
         gres: None,
+        sssd_conf_hash: None,
         hash: "now".into(),
     };
     let pod = nodeset::pod(&nodeset, &references, 0).unwrap();

@@ -17,11 +17,8 @@ fn words(kind: Kind, spec: &Value, references: &References) -> Vec<(Weight, Stri
 
 #[test]
 fn what_is_not_served_yet_is_a_warning() {
-    let found = findings(Kind::NodeSet, &json!({ "spec": { "ssh": { "enabled": true } } }), &References::default());
-    assert!(
-        matches!(&found[..], [Finding { weight: Weight::Warning, words }] if words.starts_with("spec.ssh.enabled is not served")),
-        "{found:?}"
-    );
+    let found = findings(Kind::LoginSet, &json!({ "spec": {} }), &References::default());
+    assert!(matches!(&found[..], [Finding { weight: Weight::Warning, words }] if words.starts_with("LoginSet is not served")), "{found:?}");
 }
 
 #[rstest]

@@ -19,9 +19,13 @@ pub enum Update {
 ///
 /// Every worker that does not serve counts against the budget, whatever the cause: one that is missing, one that does not come up, one that Slurm does
 /// not know. So a template that breaks workers breaks no more of them than the budget, and those are the first to be replaced when it is mended. Who
-/// was chosen stays so until it is replaced, or every new job would turn the plan around.
+/// was chosen stays so until it is replaced, or every new job would turn the plan around. While no worker can be made, such as for want of a Secret,
+/// nobody is given up for one.
 pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) -> Vec<&'a Worker> {
     let Observed { replicas, max_unavailable, update, now, .. } = *observed;
+    if observed.problem.is_some() {
+        return Vec::new();
+    }
     let mut staying = observed.counted();
     staying.retain(|worker| worker.stage != Stage::Going && !leaving.contains(&worker.name));
     // What a Kubernetes node is called is not of the template: that its worker follows was asked for just there.
@@ -67,7 +71,10 @@ mod tests {
 
     use super::super::tests::{busy, drained, idle, observed, unregistered, worker};
     use super::*;
-    use crate::nodeset::{Hold, InSlurm};
+    use crate::{
+        nodeset::{Hold, InSlurm},
+        unmet,
+    };
     use jiff::Timestamp;
 
     fn now() -> Timestamp {
@@ -108,11 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_replaced_who_leaves_anyway_or_where_that_is_left_to_people() {
+    fn nobody_is_replaced_who_leaves_anyway_or_where_that_is_left_to_people_or_in_vain() {
         let workers = [old(0, Stage::Ready, idle())];
         assert_eq!(choose(&observed(&workers, 0), &BTreeSet::from(["w-0".to_owned()])), Vec::<&Worker>::new());
         let by_hand = Observed { update: Update::OnDelete, ..observed(&workers, 1) };
         assert_eq!(choose(&by_hand, &BTreeSet::new()), Vec::<&Worker>::new());
+        let in_vain = Observed { problem: Some(unmet::no_secret("n", "sssd", "spec.ssh.sssdConfRef")), ..observed(&workers, 1) };
+        assert_eq!(choose(&in_vain, &BTreeSet::new()), Vec::<&Worker>::new());
     }
 
     fn fleet() -> impl Strategy<Value = Vec<Worker>> {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use slipway_api::{NodeSet, Raw, Retention, label::Component, name, owner, volume};
 
+use super::ssh;
 use crate::Invalid;
 
 /// What users may write in the metadata of a claim template beside its name.
@@ -42,6 +43,9 @@ fn named<'a>(nodeset: &'a NodeSet, pod: &str) -> Result<Vec<Named<'a>>, Invalid>
         match volume {
             "" => return wrong("is empty: name the claim, and the pod's volume with it".to_owned()),
             volume::ETC => return wrong(format!("is `{volume}`, the volume that holds the cluster's key: choose another name")),
+            volume::SSH_CONFIG | volume::SSSD_CONF if ssh::enabled(nodeset).is_some() => {
+                return wrong(format!("is `{volume}`, the volume that holds a file of spec.ssh: choose another name"));
+            }
             _ if !names.insert(volume) => return wrong(format!("is `{volume}`, as that of another claim: give each a name of its own")),
             _ => {}
         }

@@ -8,6 +8,7 @@ use slipway_api::{
 use super::{
     References, claim, gres, padding,
     slurm::{self, node_items},
+    ssh,
 };
 use crate::{Invalid, controller, merge, metadata::Marks, probe, sidecar};
 
@@ -94,6 +95,7 @@ fn worker(nodeset: &NodeSet, references: &References, identity: Identity) -> Res
         Some(index) => marks.label(label::POD_INDEX, index),
         None => marks,
     };
+    let marks = ssh::marked(marks, nodeset, references);
     let gres = gres::derived(nodeset, references.gres.as_ref(), &hostname);
     let items = node_items(nodeset, marks.annotation_value(annotation::TOPOLOGY), gres.as_ref())?;
     let mut spec = pod_spec(nodeset, references, &items)?;
@@ -139,6 +141,7 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
             sidecar::volume(),
         ],
     });
+    ssh::add_volumes(&mut base, nodeset, references);
     if !spec.oversubscribe_node {
         base["affinity"] = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [{
             "topologyKey": "kubernetes.io/hostname",
@@ -187,6 +190,7 @@ fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Optio
             sidecar::mount(),
         ],
     });
+    ssh::open(&mut base, nodeset, references);
     probe::add(&mut base, probe::http(daemon));
     Ok(merge::container(base, user))
 }

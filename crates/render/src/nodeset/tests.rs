@@ -6,8 +6,14 @@ use slipway_api::{ClaimRetention, Raw, Retention};
 use super::*;
 use crate::fixture;
 
-fn references() -> References {
-    References { controller: fixture::controller(), cluster_domain: "cluster.local".into(), gres: None, hash: "now".into() }
+pub(super) fn references() -> References {
+    References {
+        controller: fixture::controller(),
+        cluster_domain: "cluster.local".into(),
+        gres: None,
+        sssd_conf_hash: None,
+        hash: "now".into(),
+    }
 }
 
 fn raw(value: &Value) -> Raw {

@@ -1,0 +1,70 @@
+//! Access to workers by ssh: the Secret that it needs, what keeps everybody out, and what is left when it is switched off.
+
+use kube::ResourceExt;
+use slipway_api::{
+    NodeSet,
+    child::{ChildKey, ChildKind},
+    image, name,
+};
+use slipway_plan::{
+    Action, Wait,
+    finding::{Finding, Weight},
+    nodeset::Worker,
+    unmet,
+};
+use slipway_render::{controller::Configuration, nodeset::ssh as render};
+
+use crate::{context::Context, observe::observe_secret};
+
+const FIELD: &str = "spec.ssh.sssdConfRef";
+
+/// The hash of the sssd.conf that new workers get, if any; or what is missing. Where the Secret cannot be read only new workers wait: the others do
+/// not need it any more.
+pub(super) async fn observe_sssd_conf(nodeset: &NodeSet, context: &Context) -> Result<Option<String>, Wait> {
+    let Some(ssh) = render::enabled(nodeset) else { return Ok(None) };
+    let (namespace, reference) = (nodeset.namespace().unwrap_or_default(), &ssh.sssd_conf_ref);
+    match observe_secret(context, &namespace, Some(reference), FIELD).await {
+        // Only the one file counts: its Secret may hold others.
+        Ok(Ok(mut content)) => Ok(content.values.remove(&reference.key)),
+        Ok(Err(_)) if reference.optional == Some(true) => Ok(None),
+        Ok(Err(wait)) => Err(wait),
+        Err(error) => Err(unmet::unread_secret(&namespace, &reference.name, FIELD, &error)),
+    }
+}
+
+/// The ConfigMap with sshd's configuration.
+pub(super) fn config_key(nodeset: &NodeSet) -> ChildKey {
+    ChildKey::new(ChildKind::ConfigMap, &nodeset.namespace().unwrap_or_default(), &name::worker_ssh_config(&nodeset.name_any()))
+}
+
+/// Takes the ConfigMap away where ssh is switched off and nobody has it any more. Workers of an older template do: without it the kubelet would start
+/// their containers no second time.
+pub(super) fn plan_end(nodeset: &NodeSet, workers: &[Worker], context: &Context) -> Option<Action> {
+    if render::enabled(nodeset).is_some() || workers.iter().any(|worker| !worker.is_current) {
+        return None;
+    }
+    let key = config_key(nodeset);
+    let owned = context.stores.owned(ChildKind::ConfigMap, &key.namespace, &nodeset.uid()?);
+    let (_, uid) = owned.into_iter().find(|(name, _)| *name == key.name)?;
+    Some(Action::Remove { key, uid })
+}
+
+/// What keeps everybody out though ssh is switched on. Of a slurmctld outside nothing is known.
+pub(super) fn doubt(nodeset: &NodeSet, context: &Context) -> Option<Finding> {
+    render::enabled(nodeset)?;
+    let (namespace, controller) = (nodeset.namespace()?, &nodeset.spec.controller_ref.name);
+    if context.stores.controller(&namespace, controller)?.spec.external {
+        return None;
+    }
+    // What is published is what the daemons read, also while something newer is held back.
+    let key = ChildKey::new(ChildKind::ConfigMap, &namespace, &name::controller_config(controller));
+    let files = Configuration::of_config_map(&context.stores.child(&key)?).files;
+    let slurm_conf = String::from_utf8_lossy(files.get(image::SLURM_CONF)?);
+    let words = || {
+        format!(
+            "spec.ssh is enabled, and nobody can log in, because slurm.conf has no `PrologFlags=Contain`: add that line to spec.extraConf \
+             of Controller `{controller}`"
+        )
+    };
+    (!render::jobs_take_logins_in(&slurm_conf)).then(|| Finding { weight: Weight::Warning, words: words() })
+}
