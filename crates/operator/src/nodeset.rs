@@ -11,6 +11,7 @@ mod pin;
 mod place;
 mod protect;
 mod reach;
+mod record;
 pub(crate) mod revision;
 pub(crate) mod shown;
 mod slurm;
@@ -21,7 +22,7 @@ use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
-    NodeSet, NodeSetStatus, UpdateKind,
+    NodeSet, NodeSetStatus, PruneRecords, UpdateKind,
     child::{ChildKey, ChildKind},
     name,
 };
@@ -87,9 +88,9 @@ impl Reconcile<NodeSet> for NodeSets {
         let is_unasked = reach == plan::Reach::Unasked;
         let cluster = Cluster::new(&namespace, controller, context);
         let revisions = observe_revisions(&nodeset, context);
-        let (workers, on_pods) = observe_workers(&nodeset, &revisions, &cluster, context);
+        let (mut workers, on_pods) = observe_workers(&nodeset, &revisions, &cluster, context);
         findings.extend(on_pods);
-        let ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
+        let mut ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
         let orphans = observe_orphans(&nodeset, context);
         let claims = observe_claims(&nodeset, context);
         claim::tell_conflicts(&nodeset, &claims, context);
@@ -121,7 +122,13 @@ impl Reconcile<NodeSet> for NodeSets {
             Ok(shared) => (shared, references),
             Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
         };
+        let prunes = nodeset.spec.prune_slurm_node_records == PruneRecords::NodeNotFound;
+        let missing = replicas.saturating_sub(workers.len());
+        let body = |ordinal| render::pod(&nodeset, references.as_ref().ok()?, ordinal).ok();
+        record::compare_ghosts(&mut ghosts, &name, missing, &cluster, body);
+        record::observe_needs(&mut workers, &mut ghosts, prunes, &cluster);
         let tries = tries::recall(&nodeset, &workers, context);
+        plan::note_outdated(&mut workers, &tries);
         let mut plan = plan::nodeset(plan::Observed {
             namespace: &namespace,
             nodeset: &name,
@@ -144,6 +151,7 @@ impl Reconcile<NodeSet> for NodeSets {
             revisions: &revisions,
             reach,
             moves: place::observe_moves(&nodeset, &workers, context),
+            prunes,
             ghosts: &ghosts,
             seen: &seen,
             now: context.clock.now(),
@@ -166,6 +174,7 @@ impl Reconcile<NodeSet> for NodeSets {
         plan.report.sayings.extend(gres::agreement(&nodeset, setup.as_ref(), &workers));
         plan.report.sayings.extend(place::applied(&nodeset, &workers));
         keep_saying(&nodeset, &mut plan.report);
+        record::keep_saying(&nodeset, &cluster, &mut plan.report);
         let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
             | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
         plan::without_idle_handovers(&mut plan.actions);

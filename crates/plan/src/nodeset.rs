@@ -26,6 +26,7 @@ mod permit;
 mod pin;
 mod place;
 mod reach;
+mod record;
 mod registration;
 mod removal;
 mod revision;
@@ -43,6 +44,7 @@ pub use permit::{Permit, doubts};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
 pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
+pub use record::{Needed, Record, note_outdated};
 pub use revision::{Hash, Revision, Revisions};
 pub use tries::Tries;
 pub use update::Update;
@@ -88,6 +90,8 @@ pub struct Observed<'a> {
     pub reach: Reach,
     /// Whether Slurm may be made to read its configuration once more, for nodes whose features ask for other partitions.
     pub moves: Moves,
+    /// Whether records of workers that are gone for good are deleted.
+    pub prunes: bool,
     /// Records of this NodeSet in Slurm that have no pod.
     pub ghosts: &'a [Ghost],
     pub seen: &'a SeenChildren,
@@ -102,12 +106,14 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     ghost::plan_ghosts(&observed, &mut plan);
     adopt::plan_adoptions(&observed, &mut plan);
     plan_new_workers(&observed, &mut plan);
+    record::plan_pruning(&observed, &mut plan);
     let leaving = removal::plan_removals(&observed, &mut plan);
     registration::plan_registration(&observed, &leaving.scaled, &mut plan);
     hold::plan_holds(&observed, &leaving, &mut plan);
     claim::plan_claims(&observed, &leaving.scaled, &mut plan);
     place::plan_places(&observed, &mut plan);
     mirror::plan_mirror(&observed, &mut plan);
+    record::plan_saying(&observed, &mut plan);
     report_progress(&observed, &mut plan);
     reach::plan_reach(&observed, &mut plan);
     plan
@@ -122,19 +128,29 @@ fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
         return;
     }
     let creations = ghost::without_haunted(plan_scale_out(observed, missing), observed, plan);
+    let creations = record::without_outdated(creations, observed, plan);
     let creations = claim::without_claims_that_go(creations, observed, plan);
     plan.actions.extend(creations);
 }
 
 fn plan_scale_out(observed: &Observed<'_>, missing: usize) -> Vec<Action> {
+    ordinals_to_come(observed, missing.min(MAX_CREATIONS)).map(|(ordinal, name)| Action::CreateWorker { ordinal, name }).collect()
+}
+
+/// Names of all workers that are missing: their records in Slurm are waited for, all others are stale.
+fn names_to_come(observed: &Observed<'_>) -> impl Iterator<Item = String> {
+    let missing = observed.replicas.saturating_sub(observed.workers.len() + observed.orphans.len());
+    ordinals_to_come(observed, missing).map(|(_, name)| name)
+}
+
+fn ordinals_to_come(observed: &Observed<'_>, missing: usize) -> impl Iterator<Item = (u32, String)> {
     let Observed { nodeset, padding, workers, orphans, .. } = observed;
     let held = orphans.iter().map(|orphan| orphan.ordinal);
     let taken: BTreeSet<u32> = workers.iter().map(|worker| worker.ordinal).chain(held).collect();
     (0..)
-        .filter(|ordinal| !taken.contains(ordinal))
-        .take(missing.min(MAX_CREATIONS))
-        .map(|ordinal| Action::CreateWorker { ordinal, name: name::padded_worker_pod(nodeset, ordinal, *padding) })
-        .collect()
+        .filter(move |ordinal| !taken.contains(ordinal))
+        .take(missing)
+        .map(|ordinal| (ordinal, name::padded_worker_pod(nodeset, ordinal, *padding)))
 }
 
 fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {

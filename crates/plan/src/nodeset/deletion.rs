@@ -8,10 +8,13 @@ use slipway_api::{
     slurm_node::DELETED,
 };
 
-use super::{Ghost, Hold, Leave, Stage, Worker, ghost};
+use super::{
+    Ghost, Hold, Leave, Stage, Worker, ghost,
+    record::{self, Fate},
+};
 use crate::{
     Action, Plan,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Deed, Room, Verdict, gate},
 };
 
 /// How many jobs a sentence names before it counts the rest.
@@ -146,17 +149,25 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
         }
     };
     // What somebody else drained keeps their words, and harms nobody.
-    let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| ghost::is_ours(&ghost.in_slurm)).collect();
-    let nodes: Vec<String> = ours.iter().filter(|ghost| ghost.in_slurm.is_busy == Answer::No).map(|ghost| ghost.node.clone()).collect();
+    let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| record::is_ours(&ghost.in_slurm)).collect();
     if ours.is_empty() {
         plan.actions.push(Action::Release);
-    } else if nodes.is_empty() {
-        let words = format!("is being deleted and waits until Slurm lets go of the jobs of node `{}`", ours[0].node);
-        plan.report.wait(Reason::Deleting, words);
-    } else {
-        let words =
-            format!("is being deleted: Slurm is asked to forget {} nodes, which it does unless a reservation names them", nodes.len());
-        plan.report.wait(Reason::Deleting, words);
+        return;
+    }
+    let fates: Vec<(&str, Fate)> = ours.iter().map(|ghost| (ghost.node.as_str(), record::fate(ghost))).collect();
+    let goes = |fate: &Fate| *fate == Fate::Goes || (is_forced && !matches!(fate, Fate::Waits(_)));
+    let nodes: Vec<String> = fates.iter().filter(|(_, fate)| goes(fate)).map(|(node, _)| (*node).to_owned()).collect();
+    let kept = fates.iter().find_map(|(node, fate)| match fate {
+        Fate::Stays(why) => Some(format!("the record of node `{node}` stays: {why}")),
+        Fate::Waits(_) | Fate::Goes => None,
+    });
+    let waits = || fates.iter().find_map(|(_, fate)| if let Fate::Waits(why) = fate { Some(why.clone()) } else { None });
+    let words = match kept.or_else(waits) {
+        Some(why) => format!("is being deleted and waits: {why}"),
+        None => format!("is being deleted: Slurm is asked to forget {} nodes", nodes.len()),
+    };
+    plan.report.wait(Reason::Deleting, words);
+    if !nodes.is_empty() {
         plan.actions.push(Action::Forget { nodes });
     }
 }

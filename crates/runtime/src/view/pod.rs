@@ -7,7 +7,7 @@ use k8s_openapi::{
 };
 use kube::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
-use slipway_api::annotation;
+use slipway_api::{annotation, env, label::Component};
 
 /// Annotations that are read; all others are left out.
 const ANNOTATIONS: [&str; 8] = [
@@ -44,6 +44,28 @@ pub struct PodSpecView {
     /// Whether it has the network and the hostname of its node.
     #[serde(default)]
     pub host_network: bool,
+    /// Only slurmd: what it is told about its node.
+    #[serde(default, deserialize_with = "told_to_slurmd")]
+    pub containers: Vec<CommandView>,
+}
+
+/// How a container of a [`PodView`] is started.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CommandView {
+    pub name: String,
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Only the limits that images read.
+    #[serde(default)]
+    pub env: Vec<EnvView>,
+}
+
+/// A variable of a container of a [`PodView`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EnvView {
+    pub name: String,
+    #[serde(default)]
+    pub value: String,
 }
 
 /// The status of a [`PodView`].
@@ -196,6 +218,17 @@ fn telling_line<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D
         end if end < line.len() => format!("{}...", &line[..end]),
         _ => line.to_owned(),
     }))
+}
+
+fn told_to_slurmd<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<CommandView>, D::Error> {
+    let mut containers = Option::<Vec<CommandView>>::deserialize(input)?.unwrap_or_default();
+    containers.retain(|container| container.name == Component::Worker.daemon());
+    for container in &mut containers {
+        container.env.retain(|variable| [env::POD_CPUS, env::POD_MEMORY].contains(&variable.name.as_str()));
+        container.env.shrink_to_fit();
+    }
+    containers.shrink_to_fit();
+    Ok(containers)
 }
 
 fn slim<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectMeta, D::Error> {
