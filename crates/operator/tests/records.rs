@@ -145,7 +145,8 @@ async fn records_follow_pods_and_nobody_loses_what_they_need() {
     let stage = Stage::new("records").await;
     let cluster = Cluster::start(&stage, "slurm").await;
     let _operator = operator(&stage);
-    let spec = json!({ "extraConf": "RealMemory=10000", "pruneSlurmNodeRecords": "NodeNotFound" });
+    let strategy = json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 2 } });
+    let spec = json!({ "extraConf": "RealMemory=10000", "pruneSlurmNodeRecords": "NodeNotFound", "updateStrategy": strategy });
     cluster.create_nodeset_with(NODESET, 2, &spec).await;
     cluster.settles(NODESET, 2, PATIENCE).await;
     changed(&cluster).await;
