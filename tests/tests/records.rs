@@ -88,6 +88,13 @@ async fn kill_slurmctld(slurm: &Slurm) {
         .unwrap();
 }
 
+/// Reserves a node in an hour.
+fn reserve(slurm: &Slurm, name: &str, node: &str) {
+    let (name, node) = (format!("reservationname={name}"), format!("nodes={node}"));
+    let options = ["scontrol", "create", "reservation", &name, &node, "starttime=now+1hour", "duration=10", "users=root"];
+    slurm.on_controller(&options).unwrap();
+}
+
 /// Idle workers are registered anew with their memory, a busy one when its job has ended.
 async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     let job = slurm.submit_patient_on("worker-0").unwrap();
@@ -108,14 +115,23 @@ async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     until_value(slurm, "worker-0", 2048, usable).await;
     eprintln!("the busy one had it {} after its job", seconds(since.elapsed()));
 
-    // What slurmd is told by hand counts too.
-    let since = Instant::now();
+    // What slurmd is told by hand counts too. One that is reserved gets its new pod, and its record stays as it was: Slurm heeds no second word.
+    reserve(slurm, "meanwhile", "worker-3");
+    let (since, before, former) = (Instant::now(), shown(slurm, "worker-3", "RealMemory").unwrap(), slurm.uid("worker-3"));
     patch(slurm, &json!({ "spec": { "extraConf": "RealMemory=4000 Weight=7" } }));
-    for worker in ["worker-0", "worker-1", "worker-2", "worker-3"] {
+    for worker in ["worker-0", "worker-1", "worker-2"] {
         until_value(slurm, worker, 4000, |slurm, node| shown(slurm, node, "RealMemory")).await;
         until_value(slurm, worker, 7, |slurm, node| shown(slurm, node, "Weight")).await;
     }
-    eprintln!("four workers had their new RealMemory after {}", seconds(since.elapsed()));
+    eprintln!("three workers had their new RealMemory after {}", seconds(since.elapsed()));
+    slurm.until_gone("worker-3", &former).await.unwrap();
+    until_said(slurm, &format!("node `worker-3` is not as its pod says (RealMemory is {before} and not 4000")).await;
+    assert!(said(slurm).contains("reservation `meanwhile` names it"), "{}", said(slurm));
+    assert_eq!(shown(slurm, "worker-3", "RealMemory"), Ok(before));
+    slurm.on_controller(&["scontrol", "delete", "reservationname=meanwhile"]).unwrap();
+    let since = Instant::now();
+    until_value(slurm, "worker-3", 4000, |slurm, node| shown(slurm, node, "RealMemory")).await;
+    eprintln!("the reserved one had it {} after its reservation was gone", seconds(since.elapsed()));
     eventually("the NodeSet to be ready", PATIENCE, async || slurm.is_ready("nodeset", WORKER)).await.unwrap();
     // Nothing goes on and on.
     let uids: Vec<String> = slurm.pods().unwrap().iter().map(|pod| slurm.uid(pod)).collect();
@@ -128,10 +144,9 @@ async fn memory_changes(slurm: &Slurm, observer: &Observer) {
 }
 
 /// A scale-in leaves the records that others need, and those that are not ours.
-async fn scale_in(slurm: &Slurm) {
+async fn scale_in(slurm: &Slurm, observer: &Observer) {
     slurm.on_controller(&["scontrol", "create", "nodename=worker-9", "cpus=1", "state=cloud"]).unwrap();
-    let later = ["reservationname=later", "starttime=now+1hour", "duration=10", "users=root", "nodes=worker-2"];
-    slurm.on_controller(&[&["scontrol", "create", "reservation"], &later[..]].concat()).unwrap();
+    reserve(slurm, "later", "worker-2");
     let held = slurm.on_controller(&["sbatch", "--parsable", "--chdir=/tmp", "--hold", "--nodelist=worker-3", "--wrap=true"]).unwrap();
     let held = held.trim();
     let since = Instant::now();
@@ -146,6 +161,7 @@ async fn scale_in(slurm: &Slurm) {
     eventually("the NodeSet to be ready", PATIENCE, async || slurm.is_ready("nodeset", WORKER)).await.unwrap();
 
     slurm.on_controller(&["scontrol", "delete", "reservationname=later"]).unwrap();
+    observer.excuse(held.parse().unwrap());
     slurm.on_controller(&["scancel", held]).unwrap();
     let since = Instant::now();
     until_records(slurm, &["worker-0", "worker-9"]).await;
@@ -169,7 +185,7 @@ async fn records_follow_their_pods_and_nobody_loses_what_they_need() {
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
     until_value(&slurm, "worker-0", 1024, usable).await;
     memory_changes(&slurm, &observer).await;
-    scale_in(&slurm).await;
+    scale_in(&slurm, &observer).await;
     observer.verdict().await.unwrap();
     drop(observer);
     ground.bed.down().unwrap();

@@ -184,6 +184,7 @@ impl Reconcile<NodeSet> for NodeSets {
         let done =
             act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context)
                 .await;
+        record::tell_pruned(&nodeset, &plan.actions, &ghosts, context);
         place::remember_move(&nodeset, &plan.actions, &workers, context);
         // Where no pod can be made, those that are there are still told of and shown as they are.
         plan.actions.iter().for_each(|action| cluster.tell(action));

@@ -8,7 +8,8 @@ use slipway_api::{
     API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
     SlurmController, Token, TokenStatus,
     condition::{
-        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT, Reason, SLURM_REACHABLE, SPEC_ACCEPTED, Saying, Standing,
+        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT, Reason, SLURM_REACHABLE, SPEC_ACCEPTED,
+        Saying, Standing,
     },
     label::Component,
 };

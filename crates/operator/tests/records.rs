@@ -107,8 +107,12 @@ async fn scaled_in(cluster: &Cluster<'_>) {
     });
     let (job, _) = cluster.sim.world(|world| world.submit(&required)).unwrap();
     cluster.scale(NODESET, 2).await;
-    until(PATIENCE, "the record of worker-2 to go", async || if has_record(cluster, "worker-2") { Err("it is there".into()) } else { Ok(()) })
-        .await;
+    until(
+        PATIENCE,
+        "the record of worker-2 to go",
+        async || if has_record(cluster, "worker-2") { Err("it is there".into()) } else { Ok(()) },
+    )
+    .await;
     until_said(cluster, &["record of node `worker-3` stays: reservation `later` names it"]).await;
     until_said(cluster, &[&format!("record of node `worker-4` stays: job {job} requires it")]).await;
     assert_eq!(condition(&cluster.nodeset(NODESET).await, "Ready")["status"], "True");

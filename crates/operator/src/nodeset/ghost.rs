@@ -32,7 +32,15 @@ pub(super) fn observe_ghosts(nodeset: &NodeSet, workers: &[Worker], cluster: &Cl
     let ghosts = without_worker.filter_map(|record| family.member(record)).filter(|(_, pod, _)| !pods.contains(pod.as_str()));
     // One that is not controlled by the NodeSet, or not any more, is a pod all the same.
     let ghosts = ghosts.filter(|(_, pod, _)| context.stores.pods.get(&ObjectRef::new(pod).within(&family.namespace)).is_none());
-    ghosts.map(|(record, pod, info)| Ghost { node: record.name.clone(), pod, in_slurm: cluster.node(&record.name), record: Record::default(), info }).collect()
+    ghosts
+        .map(|(record, pod, info)| Ghost {
+            node: record.name.clone(),
+            pod,
+            in_slurm: cluster.node(&record.name),
+            record: Record::default(),
+            info,
+        })
+        .collect()
 }
 
 /// Asks the API server about the pod of every node that is to be set down or forgotten, and leaves in `actions` only those where nothing can run any more: a cache may

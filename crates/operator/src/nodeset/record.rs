@@ -4,18 +4,19 @@ use serde_json::Value;
 use slipway_api::{
     NodeSet,
     condition::{RECORDS_CURRENT, Reason, Saying, Standing},
-    env,
+    env, event,
     label::Component,
     name,
 };
 use slipway_plan::{
-    Report,
+    Action, Report,
     nodeset::{Ghost, Needed, Record, Worker},
 };
-use slipway_runtime::view::PodView;
+use slipway_runtime::{events::Kind, view::PodView};
 use slipway_slurm::registration::{Difference, Inputs};
 
 use super::slurm::Cluster;
+use crate::context::Context;
 
 /// The most new pods that one pass makes, so no more need be compared.
 const MOST: usize = 250;
@@ -43,7 +44,9 @@ pub(super) fn compare_ghosts(
         ghosts.iter_mut().filter_map(|ghost| Some((name::worker_ordinal(nodeset, &ghost.pod)?, ghost))).collect();
     lowest.sort_unstable_by_key(|(ordinal, _)| *ordinal);
     for (ordinal, ghost) in lowest.into_iter().take(missing.min(MOST)) {
-        let Some((inputs, record)) = body(ordinal).and_then(|body| inputs_of_body(&body)).zip(cluster.record(&ghost.node)) else { continue };
+        let Some((inputs, record)) = body(ordinal).and_then(|body| inputs_of_body(&body)).zip(cluster.record(&ghost.node)) else {
+            continue;
+        };
         let mut differences = inputs.differences(record);
         // Also what the pod before said and the next one does not, which no record tells.
         if differences.is_empty() && cluster.last_inputs(&ghost.node).is_some_and(|last| last != inputs) {
@@ -72,7 +75,9 @@ pub(super) fn observe_needs(workers: &mut [Worker], ghosts: &mut [Ghost], with_a
             Err(why) => Needed::Unknown(why.clone()),
             Ok((found, _)) if let Some(whom) = found.get(*node) => Needed::By(whom.clone()),
             Ok((_, true)) => Needed::ByNobody,
-            Ok((_, false)) => Needed::Unknown("jobs and reservations may have come since Slurm was asked for them; it is asked anew".to_owned()),
+            Ok((_, false)) => {
+                Needed::Unknown("jobs and reservations may have come since Slurm was asked for them; it is asked anew".to_owned())
+            }
         };
     }
 }
@@ -89,6 +94,16 @@ pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut
         reason: Reason::RecordsKept,
         message: said.message.clone(),
     }));
+}
+
+/// Tells of records that are deleted since nobody wants them any more.
+pub(super) fn tell_pruned(nodeset: &NodeSet, actions: &[Action], ghosts: &[Ghost], context: &Context) {
+    let forgotten = actions.iter().filter_map(|action| if let Action::Forget { nodes } = action { Some(nodes) } else { None });
+    let is_pruned = |node: &&String| ghosts.iter().any(|ghost| ghost.node == **node && ghost.record.differences.is_empty());
+    for node in forgotten.flatten().filter(is_pruned) {
+        let message = format!("the record of node `{node}` in Slurm is deleted: its pod is gone, and no other is wanted");
+        context.say(nodeset, Kind::Normal, event::reason::DEFUNCT_SLURM_NODE_PRUNED, event::action::DELETE, &message);
+    }
 }
 
 fn compared(differences: Vec<Difference>) -> Record {

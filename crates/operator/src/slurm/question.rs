@@ -1,6 +1,9 @@
 //! Questions about a cluster. Not knowing is an answer of its own.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use slipway_plan::{controller::Behind, gate::Answer};
@@ -51,10 +54,11 @@ pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], 
 pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str], now: Instant) -> Result<Vec<String>, String> {
     let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
+    let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found = Vec::new();
     for job in jobs.iter() {
         let names_partition = job.partition.is_empty() || job.partition.split(',').any(|named| named.trim() == partition);
-        if names_partition || !named(&job.nodes, nodes).map_err(of_job(job))?.is_empty() || !named(&job.required_nodes, nodes).map_err(of_job(job))?.is_empty() {
+        if names_partition || !named_by_job(job, &nodes)?.is_empty() {
             found.push(job.job_id.to_string());
         }
     }
@@ -65,17 +69,20 @@ pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str],
 }
 
 /// Those of `nodes` that a list of hosts names; or why it cannot be read.
-fn named<'n>(text: &str, nodes: &[&'n str]) -> Result<Vec<&'n str>, String> {
+fn named<'n>(text: &str, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, String> {
     if text.trim().is_empty() {
-        return Ok(Vec::new());
+        return Ok(BTreeSet::new());
     }
     let set = Hostlist::parse(text).and_then(|hosts| hosts.to_set(MAX_HOSTS)).map_err(|error| error.to_string())?;
-    Ok(nodes.iter().copied().filter(|node| set.contains(node)).collect())
+    Ok(set.names().filter_map(|host| nodes.get(host.as_str()).copied()).collect())
 }
 
-fn of_job(job: &Job) -> impl Fn(String) -> String {
-    let id = job.job_id;
-    move |error| format!("job {id}: {error}")
+/// Those of `nodes` that a job has, or requires.
+fn named_by_job<'n>(job: &Job, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, String> {
+    let of_job = |error: String| format!("job {}: {error}", job.job_id);
+    let mut found = named(&job.nodes, nodes).map_err(of_job)?;
+    found.extend(named(&job.required_nodes, nodes).map_err(of_job)?);
+    Ok(found)
 }
 
 /// Who needs the records of these nodes, by node and in words: reservations that name them, now or later, and jobs that hold or require them. Whom
@@ -85,21 +92,19 @@ fn of_job(job: &Job) -> impl Fn(String) -> String {
 pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], now: Instant) -> Result<(BTreeMap<String, String>, bool), String> {
     let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
+    let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut users: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for reservation in snapshot.reservations() {
         let name = &reservation.name;
-        for node in named(&reservation.node_list, nodes).map_err(|error| format!("reservation `{name}`: {error}"))? {
+        for node in named(&reservation.node_list, &nodes).map_err(|error| format!("reservation `{name}`: {error}"))? {
             found.entry(node.to_owned()).or_insert_with(|| format!("reservation `{name}` names it"));
         }
     }
     for job in jobs.iter() {
-        let of_job = of_job(job);
-        let mut named_here = named(&job.nodes, nodes).map_err(&of_job)?;
-        named_here.extend(named(&job.required_nodes, nodes).map_err(&of_job)?);
-        named_here.sort_unstable();
-        named_here.dedup();
-        named_here.into_iter().for_each(|node| users.entry(node).or_default().push(job.job_id));
+        for node in named_by_job(job, &nodes)? {
+            users.entry(node).or_default().push(job.job_id);
+        }
     }
     for (node, jobs) in users {
         found.entry(node.to_owned()).or_insert_with(|| match jobs.as_slice() {

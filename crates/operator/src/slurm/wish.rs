@@ -23,7 +23,7 @@ use slipway_slurm::{
 use super::{hold, question::MAX_HOSTS};
 
 /// Records deleted by one wish, so that other wishes need not wait for hundreds of calls; the rest has its turn in the next.
-const MOST_FORGOTTEN: usize = 50;
+const MOST_FORGOTTEN: usize = 100;
 
 /// So many nodes are asked for by name before a hold is lifted or a node set down; all of them where there are no more.
 const ASKED_BY_NAME: usize = 3;

@@ -9,7 +9,7 @@ use slipway_api::{
 };
 
 use super::{
-    Ghost, Hold, Leave, Stage, Worker, ghost,
+    Ghost, Hold, Leave, Needed, Stage, Worker, ghost,
     record::{self, Fate},
 };
 use crate::{
@@ -155,8 +155,12 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
         return;
     }
     let fates: Vec<(&str, Fate)> = ours.iter().map(|ghost| (ghost.node.as_str(), record::fate(ghost))).collect();
-    let goes = |fate: &Fate| *fate == Fate::Goes || (is_forced && !matches!(fate, Fate::Waits(_)));
-    let nodes: Vec<String> = fates.iter().filter(|(_, fate)| goes(fate)).map(|(node, _)| (*node).to_owned()).collect();
+    let goes = |ghost: &&&Ghost| match record::fate(ghost) {
+        Fate::Goes => true,
+        // Who forces it does not ask who needs it; Slurm itself still keeps what is reserved or has a job.
+        Fate::Waits(_) | Fate::Stays(_) => is_forced && record::fate_if(ghost, &Needed::ByNobody) == Fate::Goes,
+    };
+    let nodes: Vec<String> = ours.iter().filter(goes).map(|ghost| ghost.node.clone()).collect();
     let kept = fates.iter().find_map(|(node, fate)| match fate {
         Fate::Stays(why) => Some(format!("the record of node `{node}` stays: {why}")),
         Fate::Waits(_) | Fate::Goes => None,
@@ -257,6 +261,25 @@ mod tests {
         let ghosts = [ghost(0, gone()), ghost(1, gone())];
         assert_eq!(words(&remains(&[], &ghosts, &[])), ["forget w-0, w-1"]);
         assert_eq!(words(&remains(&[], &[], &[])), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn one_that_a_killed_slurmctld_remembers_as_drained_goes_too() {
+        let reason = format!("{REASON_PREFIX}{DELETED}");
+        let ghosts = [ghost(0, InSlurm { reason, states: vec!["Idle", "Drain", "NotResponding"], ..drained() })];
+        assert_eq!(words(&remains(&[], &ghosts, &[])), ["forget w-0"]);
+    }
+
+    #[rstest]
+    #[case::reserved(Needed::By("reservation `r` names it".into()), "the record of node `w-0` stays: reservation `r` names it")]
+    #[case::not_known(Needed::default(), "waits to delete the record of node `w-0`: whether that would end jobs is unknown")]
+    fn a_record_that_is_needed_is_waited_for_and_only_force_tries(#[case] needed: Needed, #[case] message: &str) {
+        let needed = super::super::Record { needed, ..Default::default() };
+        let ghosts = [Ghost { record: needed, ..ghost(0, gone()) }];
+        let plan = deletion(&remains(&[], &ghosts, &[]));
+        assert_eq!(plan.actions, []);
+        assert!(plan.report.message().contains(message), "{}", plan.report.message());
+        assert_eq!(words(&Remains { leave: Leave::Now, ..remains(&[], &ghosts, &[]) }), ["forget w-0"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::condition::{RECORDS_CURRENT, Reason, Saying, Standing};
 
-use super::{Ghost, Hold, InSlurm, Observed, Stage, Tries, Worker, ghost, names_to_come};
+use super::{Ghost, Hold, InSlurm, Observed, Stage, Tries, Update, Worker, ghost, names_to_come};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
@@ -56,11 +56,16 @@ pub(super) enum Fate {
 
 /// Whether the record of a pod that is gone may be deleted. Slurm itself would let one go that a waiting job requires, and end that job when it next reads
 /// its configuration; and one that a later reservation names.
-pub(super) fn fate(Ghost { node, in_slurm, record, .. }: &Ghost) -> Fate {
+pub(super) fn fate(ghost: &Ghost) -> Fate {
+    fate_if(ghost, &ghost.record.needed)
+}
+
+/// The same where it is known who needs it, or a user said that it does not matter.
+pub(super) fn fate_if(Ghost { node, in_slurm, .. }: &Ghost, needed: &Needed) -> Fate {
     if !is_ours(in_slurm) {
         return Fate::Stays(format!("somebody else holds it (`{}`)", in_slurm.reason));
     }
-    let needed = match &record.needed {
+    let needed = match needed {
         Needed::By(whom) => return Fate::Stays(whom.clone()),
         Needed::Unknown(why) => Answer::Unknown(why.clone()),
         Needed::ByNobody => Answer::No,
@@ -94,7 +99,7 @@ pub(super) fn plan_pruning(observed: &Observed<'_>, plan: &mut Plan) {
     forget(nodes, plan);
 }
 
-/// Records of ours that have no pod, and none will come.
+/// Records of ours that have no pod, and none will come: in which mode a NodeSet may be, this is the only place that asks whom it wants.
 fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a Ghost> {
     if !observed.prunes || observed.ghosts.is_empty() {
         return Vec::new();
@@ -187,6 +192,13 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
         let Worker { node, record, .. } = worker;
         let differs = record.differences.join(", ");
         match standing(worker, observed.tries) {
+            Some(Live::Outdated) => {
+                let when = match observed.update {
+                    Update::Rolling => "when its jobs have ended",
+                    Update::OnDelete => "when you delete it",
+                };
+                said.push(format!("node `{node}` is not as its pod says ({differs}): the pod is replaced {when}, and its record with it"));
+            }
             Some(Live::Kept(why)) => said.push(format!(
                 "node `{node}` is not as its pod says ({differs}) until its record is made anew, and that stays: {why}"
             )),
@@ -194,7 +206,7 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
                 "node `{node}` is not as its pod says ({differs}), and {MOST_TRIES} new records did not change that: look at the logs of its slurmd and \
                  of slurmctld; it is left as it is"
             )),
-            Some(Live::Outdated) | None => {}
+            None => {}
         }
     }
     said.extend(unwanted(observed).into_iter().filter_map(|ghost| match fate(ghost) {

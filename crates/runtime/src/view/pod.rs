@@ -53,6 +53,7 @@ pub struct PodSpecView {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CommandView {
     pub name: String,
+    /// Only those from the one about its node on.
     #[serde(default)]
     pub args: Vec<String>,
     /// Only the limits that images read.
@@ -224,6 +225,12 @@ fn told_to_slurmd<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<CommandView
     let mut containers = Option::<Vec<CommandView>>::deserialize(input)?.unwrap_or_default();
     containers.retain(|container| container.name == Component::Worker.daemon());
     for container in &mut containers {
+        let told = std::mem::take(&mut container.args);
+        let is_about_its_node = |arg: &String| arg.starts_with("--conf") && !arg.starts_with("--conf-server");
+        container.args = match told.iter().position(is_about_its_node) {
+            Some(at) => told[at..].to_vec(),
+            None => Vec::new(),
+        };
         container.env.retain(|variable| [env::POD_CPUS, env::POD_MEMORY].contains(&variable.name.as_str()));
         container.env.shrink_to_fit();
     }

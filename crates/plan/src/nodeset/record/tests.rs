@@ -120,7 +120,10 @@ fn a_worker_whose_record_says_something_else_is_outdated(#[case] worker: Worker,
 fn it_is_drained_and_replaced_like_any_other() {
     let mut workers = [live(idle(), free(&["x"]))];
     note_outdated(&mut workers, &Tries::new());
-    assert_eq!(words(&nodeset(observed(&workers, 1))), ["drain w-0: Pod is pending termination for update"]);
+    let plan = nodeset(observed(&workers, 1));
+    assert_eq!(words(&plan), ["drain w-0: Pod is pending termination for update"]);
+    let message = "node `w-0` is not as its pod says (x): the pod is replaced when its jobs have ended, and its record with it";
+    assert_eq!(said(&plan), message);
     let drained = InSlurm { reason: format!("{REASON_PREFIX}{UPDATE}"), states: vec!["Idle", "Drain"], ..drained() };
     let mut workers = [live(drained, free(&["x"]))];
     note_outdated(&mut workers, &Tries::new());
