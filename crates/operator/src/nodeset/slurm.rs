@@ -8,6 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use slipway_api::slurm_node::FAREWELL;
 use slipway_plan::{
     Action,
     gate::Answer,
@@ -236,7 +237,9 @@ fn shows(known: &InSlurm, told: &Told) -> bool {
         Hold::DownByUs => known.has("Down"),
         hold => known.hold == hold,
     };
-    is_held && told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason))
+    // A farewell comes after everything that was told to a worker, and has words of its own.
+    let said_farewell = known.has("Down") && known.our_reason() == Some(FAREWELL);
+    is_held && (said_farewell || told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason)))
 }
 
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {
