@@ -22,9 +22,12 @@ pub const GRES_AGREES: &str = "GresAgrees";
 /// On a NodeSet whose workers are on Kubernetes nodes with topology or features: whether the nodes in Slurm have these.
 pub const NODE_ANNOTATIONS_APPLIED: &str = "NodeAnnotationsApplied";
 
+/// On a NodeSet: `False` while Slurm has records of its nodes that should be deleted or made anew and have to stay; absent otherwise.
+pub const RECORDS_CURRENT: &str = "RecordsCurrent";
+
 /// Every condition that we write on our resources.
-pub const OURS: [&str; 7] =
-    [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED];
+pub const OURS: [&str; 8] =
+    [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT];
 
 /// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. Its reasons are [`CREATED`] and [`NOT_EXISTS`].
 pub const RESERVATION_CREATED: &str = "ReservationCreated";
@@ -86,6 +89,8 @@ pub enum Reason {
     GresMismatch,
     /// Topology or features on a Kubernetes node are none, or Slurm does not take them.
     NodeAnnotationRefused,
+    /// Records of Slurm should be deleted or made anew, and have to stay.
+    RecordsKept,
     /// Slurm was asked about the workers, and answered.
     SlurmAnswers,
     /// What Slurm says about the workers is not known.
@@ -110,6 +115,7 @@ impl Reason {
                 | Self::ConfigurationUnverified
                 | Self::WorkersBehind
                 | Self::SlurmAnswers
+                | Self::RecordsKept
         )
     }
 
@@ -141,6 +147,7 @@ impl Reason {
             Self::SchemaForeign => "SchemaForeign",
             Self::GresMismatch => "GresMismatch",
             Self::NodeAnnotationRefused => "NodeAnnotationRefused",
+            Self::RecordsKept => "RecordsKept",
             Self::SlurmAnswers => "SlurmAnswers",
             Self::SlurmUnknown => "SlurmUnknown",
             Self::SlurmNodeNotRegistered => "SlurmNodeNotRegistered",

@@ -99,8 +99,8 @@ pub struct NodeSetSpec {
     /// Whether nodes that run jobs are protected from evictions.
     #[serde(default = "yes")]
     pub workload_disruption_protection: bool,
-    /// When to delete Slurm's records of nodes that are gone: `Never`, or `NodeNotFound` once the Kubernetes node is gone too (only where
-    /// `scalingMode` is `DaemonSet`).
+    /// When to delete Slurm's records of nodes that are gone: `Never`, or `NodeNotFound` once nobody wants the node any more: its number was scaled
+    /// away or, where `scalingMode` is `DaemonSet`, its Kubernetes node is gone. Records that a job, a reservation or an administrator holds stay.
     #[serde(default)]
     pub prune_slurm_node_records: PruneRecords,
     /// Whether several nodes of Slurm may share one Kubernetes node.

@@ -19,6 +19,7 @@ use slipway_plan::{
     finding::Finding,
     nodeset::{Hold, Keeper, Place, Revision, Slot, Tries},
 };
+use slipway_slurm::registration::Inputs;
 
 /// After this time a write that the cache does not show counts as undone.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
@@ -67,6 +68,8 @@ pub(crate) struct Memory {
     pub(crate) forgotten: Map<String, Timestamp>,
     /// What Slurm was told about nodes, by `namespace/controller/node`.
     pub(crate) told: Map<String, Told>,
+    /// What the last pod of a node told slurmctld about it, likewise.
+    pub(crate) inputs: Map<String, Inputs>,
     /// Workers that had to be replaced, by the UID of their NodeSet.
     pub(crate) tries: Map<String, Tries>,
     /// The template that was last stored, by the UID of its NodeSet.

@@ -12,6 +12,7 @@ mod pin;
 mod place;
 mod protect;
 mod reach;
+mod record;
 pub(crate) mod revision;
 pub(crate) mod shown;
 mod site;
@@ -24,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use slipway_api::{
-    NodeSet, NodeSetStatus, UpdateKind,
+    NodeSet, NodeSetStatus, PruneRecords, UpdateKind,
     child::{ChildKey, ChildKind},
     condition::Reason,
     name,
@@ -93,10 +94,10 @@ impl Reconcile<NodeSet> for NodeSets {
         let is_unasked = reach == plan::Reach::Unasked;
         let cluster = Cluster::new(&namespace, controller, context);
         let revisions = observe_revisions(&nodeset, context);
-        let (workers, on_pods) = observe_workers(&nodeset, &revisions, &cluster, context);
+        let (mut workers, on_pods) = observe_workers(&nodeset, &revisions, &cluster, context);
         findings.extend(on_pods);
         findings.extend(ssh::doubt(&nodeset, context));
-        let ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
+        let mut ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
         let orphans = observe_orphans(&nodeset, context);
         let claims = observe_claims(&nodeset, context);
         claim::tell_conflicts(&nodeset, &claims, context);
@@ -130,7 +131,16 @@ impl Reconcile<NodeSet> for NodeSets {
         };
         // Before the pods that have it, and not for pods that cannot be.
         shared.extend(references.as_ref().ok().and_then(|_| render::ssh::config_map(&nodeset)));
+        let prunes = nodeset.spec.prune_slurm_node_records == PruneRecords::NodeNotFound;
+        let missing = replicas.saturating_sub(workers.len());
+        record::compare_ghosts(&mut ghosts, missing, &cluster, |ghost| {
+            let slot = places.slot_of(&name, ghost)?;
+            let pod = site::pod(&nodeset, references.as_ref().ok()?, &slot, &ghost.node, |_| None).ok()?;
+            Some((slot, pod))
+        });
+        record::observe_needs(&mut workers, &mut ghosts, prunes, &cluster);
         let tries = tries::recall(&nodeset, &workers, context);
+        plan::note_outdated(&mut workers, &tries);
         let mut plan = plan::nodeset(plan::Observed {
             namespace: &namespace,
             nodeset: &name,
@@ -155,6 +165,7 @@ impl Reconcile<NodeSet> for NodeSets {
             revisions: &revisions,
             reach,
             moves: place::observe_moves(&nodeset, &workers, context),
+            prunes,
             ghosts: &ghosts,
             seen: &seen,
             now: context.clock.now(),
@@ -175,6 +186,7 @@ impl Reconcile<NodeSet> for NodeSets {
         plan.report.sayings.extend(gres::agreement(&nodeset, setup.as_ref(), &workers));
         plan.report.sayings.extend(place::applied(&nodeset, &workers));
         keep_saying(&nodeset, &mut plan.report);
+        record::keep_saying(&nodeset, &cluster, &mut plan.report);
         let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
             | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
         plan::without_idle_handovers(&mut plan.actions);
@@ -185,6 +197,7 @@ impl Reconcile<NodeSet> for NodeSets {
         let done =
             act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context)
                 .await;
+        record::tell_pruned(&nodeset, &plan.actions, &ghosts, context);
         place::remember_move(&nodeset, &plan.actions, &workers, context);
         // Where no pod can be made, those that are there are still told of and shown as they are.
         plan.actions.iter().for_each(|action| cluster.tell(action));

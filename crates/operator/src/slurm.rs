@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use address::Address;
 pub use hold::hold;
-pub use question::{jobs_naming, partitions_have_jobs, registered_nodes, workers_behind};
+pub use question::{jobs_naming, needs, partitions_have_jobs, registered_nodes, workers_behind};
 pub use state::state_words;
 pub use wanted::Key;
 pub use wish::Wish;

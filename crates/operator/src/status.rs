@@ -8,7 +8,8 @@ use slipway_api::{
     API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
     SlurmController, Token, TokenStatus,
     condition::{
-        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, Reason, SLURM_REACHABLE, SPEC_ACCEPTED, Saying, Standing,
+        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT, Reason, SLURM_REACHABLE, SPEC_ACCEPTED,
+        Saying, Standing,
     },
     label::Component,
 };
@@ -110,8 +111,8 @@ pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure
     let ready = Saying { type_: READY, standing: Standing::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
     let kept: &[&str] = match &noted {
-        Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED],
-        None => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, SPEC_ACCEPTED],
+        Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT],
+        None => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT, SPEC_ACCEPTED],
     };
     let findings = accepted(&noted.unwrap_or_default());
     let sayings = std::iter::once(ready).chain(findings).chain(context.guard.saying(K::KIND)).collect();

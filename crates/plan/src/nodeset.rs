@@ -28,6 +28,7 @@ mod permit;
 mod pin;
 mod place;
 mod reach;
+mod record;
 mod registration;
 mod removal;
 mod revision;
@@ -49,6 +50,7 @@ pub use permit::{Permit, doubts};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
 pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
+pub use record::{Needed, Record, note_outdated};
 pub use revision::{Hash, Revision, Revisions};
 pub use site::{Site, Sites};
 pub use slot::Slot;
@@ -101,6 +103,8 @@ pub struct Observed<'a> {
     pub reach: Reach,
     /// Whether Slurm may be made to read its configuration once more, for nodes whose features ask for other partitions.
     pub moves: Moves,
+    /// Whether records of workers that are gone for good are deleted.
+    pub prunes: bool,
     /// Records of this NodeSet in Slurm that have no pod.
     pub ghosts: &'a [Ghost],
     pub seen: &'a SeenChildren,
@@ -115,12 +119,14 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     ghost::plan_ghosts(&observed, &mut plan);
     adopt::plan_adoptions(&observed, &mut plan);
     plan_new_workers(&observed, &mut plan);
+    record::plan_pruning(&observed, &mut plan);
     let leaving = removal::plan_removals(&observed, &mut plan);
     registration::plan_registration(&observed, &leaving.scaled, &mut plan);
     hold::plan_holds(&observed, &leaving, &mut plan);
     claim::plan_claims(&observed, &leaving.scaled, &mut plan);
     place::plan_places(&observed, &mut plan);
     mirror::plan_mirror(&observed, &mut plan);
+    record::plan_saying(&observed, &mut plan);
     report_progress(&observed, &mut plan);
     reach::plan_reach(&observed, &mut plan);
     plan
@@ -140,27 +146,30 @@ fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
     }
     let creations = without_taken_hostnames(missing, observed, plan);
     let creations = ghost::without_haunted(creations, observed, plan);
+    let creations = record::without_outdated(creations, observed, plan);
     let creations = claim::without_claims_that_go(creations, observed, plan);
     plan.actions.extend(creations);
 }
 
 /// At the lowest free ordinals. A pod that is going still holds its ordinal: its name is taken until it is gone.
 fn plan_scale_out(observed: &Observed<'_>) -> Vec<Action> {
+    let create = |(ordinal, name, hostname)| Action::CreateWorker { slot: Slot::Ordinal(ordinal), name, hostname };
+    numbers_to_come(observed).take(MAX_CREATIONS).map(create).collect()
+}
+
+/// Ordinals of all workers that are missing, with their pods and hostnames.
+fn numbers_to_come(observed: &Observed<'_>) -> impl Iterator<Item = (u32, String, String)> {
     let Observed { nodeset, padding, workers, orphans, replicas, hostname, .. } = observed;
     let slots = || observed.own().map(|worker| &worker.slot).chain(orphans.iter().map(|orphan| &orphan.slot));
     let missing = replicas.saturating_sub(slots().filter(|slot| slot.ordinal().is_some()).count());
     let taken: BTreeSet<u32> = slots().filter_map(Slot::ordinal).collect();
     let names: BTreeSet<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
     (0..)
-        .filter(|ordinal| !taken.contains(ordinal))
+        .filter(move |ordinal| !taken.contains(ordinal))
         .map(|ordinal| (ordinal, name::padded_worker_pod(nodeset, ordinal, *padding)))
-        .filter(|(_, name)| !names.contains(name.as_str()))
-        .take(missing.min(MAX_CREATIONS))
-        .map(|(ordinal, name)| {
-            let hostname = name::padded_worker_hostname(nodeset, *hostname, ordinal, *padding);
-            Action::CreateWorker { slot: Slot::Ordinal(ordinal), name, hostname }
-        })
-        .collect()
+        .filter(move |(_, name)| !names.contains(name.as_str()))
+        .take(missing)
+        .map(|(ordinal, name)| (ordinal, name, name::padded_worker_hostname(nodeset, *hostname, ordinal, *padding)))
 }
 
 /// Of these new workers, those whose name in Slurm no other worker has. After a switch of modes, or of a node's hostname, one that is about to leave may

@@ -15,7 +15,10 @@ use serde::{Deserialize, Deserializer};
 
 pub use claim::ClaimView;
 pub use node::{NodeConditionView, NodeSpecView, NodeStatusView, NodeView, TaintView};
-pub use pod::{ContainerStateView, ContainerView, PodConditionView, PodSpecView, PodStatusView, PodView, TerminatedView, WaitingView};
+pub use pod::{
+    CommandView, ContainerStateView, ContainerView, EnvView, PodConditionView, PodSpecView, PodStatusView, PodView, TerminatedView,
+    WaitingView,
+};
 pub use revision::RevisionView;
 
 /// Reads the few metadata fields that are used, and of the annotations those that are `read`; it leaves the heavy ones (`managedFields`, most

@@ -256,8 +256,15 @@ impl Inner {
     }
 
     fn register(&self, pod: &Pod) {
-        let (cpus, features) = (pod::cpus(pod), pod::features(pod));
-        self.sim.world(|world| world.register(&pod::hostname(pod), cpus, &features));
+        let (name, cpus, features) = (pod::hostname(pod), pod::cpus(pod), pod::features(pod));
+        self.sim.world(|world| {
+            let is_new = !world.nodes.contains_key(&name);
+            world.register(&name, cpus, &features);
+            // A record that exists keeps what it has.
+            if let Some((node, memory)) = world.nodes.get_mut(&name).filter(|_| is_new).zip(pod::memory(pod)) {
+                node.memory = memory;
+            }
+        });
     }
 
     /// What the preStop hook does. A node whose slurmd never came has no record, and nothing happens.

@@ -12,6 +12,8 @@ pub mod item;
 pub mod name;
 pub mod reason;
 #[cfg(feature = "rest")]
+pub mod registration;
+#[cfg(feature = "rest")]
 pub mod rest;
 #[cfg(feature = "rest")]
 pub mod snapshot;

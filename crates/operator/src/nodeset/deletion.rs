@@ -16,6 +16,7 @@ use super::{
     LOOK_SOON,
     adopt::observe_orphans,
     ghost::{confirm_gone, observe_ghosts},
+    record::observe_needs,
     revision::observe_revisions,
     slurm::Cluster,
     worker::observe_workers,
@@ -56,7 +57,8 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     let cluster = Cluster::new(&namespace, controller, context);
     let revisions = observe_revisions(nodeset, context);
     let (workers, _) = observe_workers(nodeset, &revisions, &cluster, context);
-    let ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
+    let mut ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
+    observe_needs(&mut [], &mut ghosts, true, &cluster);
     let (now, uid) = (context.clock.now(), nodeset.uid().unwrap_or_default());
     let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     let partition = name::slurm_nodeset(&nodeset.name_any(), hostname);

@@ -7,7 +7,7 @@ use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, ScalingMode, annotation::HOSTNAME_OVERRIDE, name, slurm_node::PodInfo};
 use slipway_plan::{
     Action,
-    nodeset::{Ghost, Worker},
+    nodeset::{Ghost, Record, Worker},
 };
 use slipway_render::nodeset as render;
 use slipway_runtime::view::{NodeView, PodView};
@@ -30,10 +30,18 @@ pub(super) fn observe_ghosts(nodeset: &NodeSet, workers: &[Worker], cluster: &Cl
     let ghosts = without_worker.filter_map(|record| family.member(record)).filter(|(_, pod, _)| !pods.contains(pod.as_str()));
     // One that is not controlled by the NodeSet, or not any more, is a pod all the same.
     let ghosts = ghosts.filter(|(_, pod, _)| context.stores.pods.get(&ObjectRef::new(pod).within(&family.namespace)).is_none());
-    ghosts.map(|(record, pod, info)| Ghost { node: record.name.clone(), pod, in_slurm: cluster.node(&record.name), info }).collect()
+    ghosts
+        .map(|(record, pod, info)| Ghost {
+            node: record.name.clone(),
+            pod,
+            in_slurm: cluster.node(&record.name),
+            record: Record::default(),
+            info,
+        })
+        .collect()
 }
 
-/// Asks the API server about the pod of every node that is to be set down, and leaves in `actions` only those where nothing can run any more: a cache may
+/// Asks the API server about the pod of every node that is to be set down or forgotten, and leaves in `actions` only those where nothing can run any more: a cache may
 /// be behind. Answers whether something was left out.
 pub(super) async fn confirm_gone(
     actions: &mut Vec<Action>,
@@ -42,7 +50,7 @@ pub(super) async fn confirm_gone(
     namespace: &str,
     context: &Context,
 ) -> bool {
-    let down: BTreeSet<&str> = actions.iter().filter_map(set_down).flatten().map(String::as_str).collect();
+    let down: BTreeSet<&str> = actions.iter().filter_map(taken_away).flatten().map(String::as_str).collect();
     if down.is_empty() {
         return false;
     }
@@ -57,15 +65,15 @@ pub(super) async fn confirm_gone(
     }
     let is_unconfirmed = gone.len() < down.len();
     for action in actions.iter_mut() {
-        if let Action::SetDown { nodes, .. } = action {
+        if let Action::SetDown { nodes, .. } | Action::Forget { nodes } = action {
             nodes.retain(|node| gone.contains(node));
         }
     }
-    actions.retain(|action| set_down(action).is_none_or(|nodes| !nodes.is_empty()));
+    actions.retain(|action| taken_away(action).is_none_or(|nodes| !nodes.is_empty()));
     is_unconfirmed
 }
 
-/// A node that is to be set down.
+/// A node that is to be set down or forgotten.
 struct Suspect<'a> {
     node: &'a str,
     pod: &'a str,
@@ -87,9 +95,9 @@ impl Suspect<'_> {
     }
 }
 
-fn set_down(action: &Action) -> Option<&Vec<String>> {
+fn taken_away(action: &Action) -> Option<&Vec<String>> {
     match action {
-        Action::SetDown { nodes, .. } => Some(nodes),
+        Action::SetDown { nodes, .. } | Action::Forget { nodes } => Some(nodes),
         _ => None,
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use serde_json::Value;
-use slipway_api::{NodeSet, ScalingMode, annotation, label, label::Component};
+use slipway_api::{NodeSet, ScalingMode, annotation, label, label::Component, name};
 use slipway_plan::nodeset::{
-    Layout, Site, Sites, Slot, Worker,
+    Ghost, Layout, Site, Sites, Slot, Worker,
     fit::{Demands, Fit},
 };
 use slipway_render::nodeset as render;
@@ -71,6 +71,18 @@ impl Places {
             Self::Numbered(_) => Layout::Numbered,
             Self::PerNode(sites) => Layout::PerNode(sites),
             Self::Untold(_) => Layout::Untold,
+        }
+    }
+
+    /// The place that the pod behind a record had, or would have, if one is wanted there.
+    pub(super) fn slot_of(&self, nodeset: &str, ghost: &Ghost) -> Option<Slot> {
+        match self {
+            Self::Numbered(_) => name::worker_ordinal(nodeset, &ghost.pod).map(Slot::Ordinal),
+            Self::PerNode(sites) => {
+                let site = sites.iter().find(|(_, site)| site.is_wanted() && site.hostname == ghost.node);
+                site.map(|(node, _)| Slot::Node(node.to_owned()))
+            }
+            Self::Untold(_) => None,
         }
     }
 

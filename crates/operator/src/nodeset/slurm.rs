@@ -8,6 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use slipway_api::slurm_node::FAREWELL;
 use slipway_plan::{
     Action,
     gate::Answer,
@@ -15,6 +16,7 @@ use slipway_plan::{
 };
 use slipway_slurm::{
     config::member::Members,
+    registration::Inputs,
     rest::model::{Node, NodeState},
     snapshot::{self, Deadline, Nodes, Snapshot},
 };
@@ -24,7 +26,7 @@ use super::place::observe_members;
 use crate::{
     context::Context,
     memory::{self, Told},
-    slurm::{Wish, hold, state_words},
+    slurm::{Wish, hold, needs, state_words},
 };
 
 /// So long what we told Slurm about a node may stay unseen before we believe that nothing came of it.
@@ -116,7 +118,7 @@ impl<'a> Cluster<'a> {
                 self.wish(Wish::Reconfigure(why.clone()));
                 return;
             }
-            Action::Forget { nodes } => (nodes, Hold::Open, None, Wish::Forget(nodes.clone())),
+            Action::Forget { nodes } => (nodes, Hold::Open, None, Wish::Forget(self.starts(nodes))),
             _ => return,
         };
         if self.wish(wish) {
@@ -155,6 +157,29 @@ impl<'a> Cluster<'a> {
     pub(super) fn records(&self) -> impl Iterator<Item = &Node> {
         let fresh = self.snapshot.as_deref().and_then(|snapshot| snapshot.fresh_nodes(Instant::now()).ok());
         fresh.into_iter().flat_map(Nodes::iter)
+    }
+
+    /// The record of a node, if it was read a moment ago.
+    pub(super) fn record(&self, node: &str) -> Option<&Node> {
+        self.snapshot.as_deref()?.fresh_nodes(Instant::now()).ok()?.get(node)
+    }
+
+    /// Who needs the records of these nodes; see [`needs`]. Has the queue read where that is not certain.
+    pub(super) fn needs(&self, nodes: &[&str]) -> Result<(BTreeMap<String, String>, bool), String> {
+        let needs = needs(self.snapshot.as_deref(), nodes, Instant::now());
+        if needs.as_ref().is_ok_and(|(found, is_certain)| !is_certain && nodes.iter().any(|node| !found.contains_key(*node))) {
+            self.context.clusters.read_soon(self.namespace, self.controller);
+        }
+        needs
+    }
+
+    /// What the last pod of a node told slurmctld, if one was seen to go.
+    pub(super) fn last_inputs(&self, node: &str) -> Option<Inputs> {
+        self.context.memory.inputs.get(&self.key(node))
+    }
+
+    pub(super) fn remember_inputs(&self, node: &str, inputs: Inputs) {
+        self.context.memory.inputs.insert(self.key(node), inputs);
     }
 
     /// Since when the slurmds of these nodes have run.
@@ -212,7 +237,9 @@ fn shows(known: &InSlurm, told: &Told) -> bool {
         Hold::DownByUs => known.has("Down"),
         hold => known.hold == hold,
     };
-    is_held && told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason))
+    // A farewell comes after everything that was told to a worker, and has words of its own.
+    let said_farewell = known.has("Down") && known.our_reason() == Some(FAREWELL);
+    is_held && (said_farewell || told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason)))
 }
 
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {

@@ -7,7 +7,7 @@ use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, annotation, label, name};
 use slipway_plan::{
     finding::{Finding, Weight},
-    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Revisions, Shown, Slot, Stage, Worker, doubts},
+    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Record, Revisions, Shown, Slot, Stage, Worker, doubts},
 };
 use slipway_runtime::view::{NodeView, PodView};
 
@@ -15,6 +15,7 @@ use super::{
     adopt::is_ours,
     cordon::cordon,
     place,
+    record::compare_pod,
     shown::{Unseen, shown},
     slurm::Cluster,
 };
@@ -69,6 +70,7 @@ pub(super) fn observe_workers(
             leave: Leave::WhenEmpty,
             node: hostname,
             in_slurm: InSlurm::unknown("its pod was just created"),
+            record: Record::default(),
             shown: Shown::default(),
             trouble: None,
         };
@@ -82,6 +84,7 @@ fn look(pod: &PodView, cluster: &Cluster<'_>, context: &Context) -> Seen {
     Seen {
         host: pod.node_name().and_then(|host| context.stores.nodes.get(&ObjectRef::new(host))),
         in_slurm: cluster.node(&node_of(pod)),
+        record: compare_pod(pod, &node_of(pod), cluster),
         is_deleted: context.memory.deleted.get(&uid).is_some_and(|at| is_recent(at, now)),
         unseen: Unseen::of(pod, context),
     }
@@ -107,6 +110,7 @@ struct Set<'a> {
 struct Seen {
     host: Option<Arc<NodeView>>,
     in_slurm: InSlurm,
+    record: Record,
     /// Whether we deleted it.
     is_deleted: bool,
     unseen: Unseen,
@@ -125,7 +129,7 @@ impl<'a> Set<'a> {
     }
 
     fn worker(&self, pod: &PodView, seen: Seen) -> Option<Worker> {
-        let Seen { host, in_slurm, is_deleted, unseen } = seen;
+        let Seen { host, in_slurm, record, is_deleted, unseen } = seen;
         let name = pod.name_any();
         let stage = match pod {
             _ if is_deleted || pod.is_going() => Stage::Going,
@@ -149,6 +153,7 @@ impl<'a> Set<'a> {
             leave: self.leave(pod, &in_slurm),
             node: node_of(pod),
             in_slurm,
+            record,
             shown: shown(pod, unseen),
             trouble: pod.trouble(),
             uid: pod.uid().unwrap_or_default(),

@@ -140,7 +140,9 @@ impl Link {
     }
 
     pub(super) fn read_soon(&self) {
-        if self.line.queue_age().is_none_or(|age| age > FRESH) {
+        let (now, snapshot) = (Instant::now(), self.line.handle.latest());
+        let is_old = |age: Option<Duration>| age.is_none_or(|age| age > FRESH);
+        if is_old(snapshot.queue_age(now)) || is_old(snapshot.reservations_age(now)) {
             self.line.queue_wanted.notify_one();
         }
     }

@@ -1,20 +1,23 @@
 //! Questions about a cluster. Not knowing is an answer of its own.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use slipway_plan::{controller::Behind, gate::Answer};
 use slipway_slurm::{
     hostlist::{HostSet, Hostlist},
-    rest::model::{Node, NodeState},
+    rest::model::{Job, Node, NodeState},
     snapshot::Snapshot,
 };
 use tokio::time::Instant;
 
 /// A queue of this age may lack a job that came since: it says that there are jobs, and not that there are none.
 pub(super) const FRESH: Duration = Duration::from_secs(2);
-/// The most nodes that one job's list may name: as many as Slurm can have.
-const MAX_HOSTS: usize = 1 << 16;
+/// The most nodes that one list may name: as many as Slurm can have.
+pub(super) const MAX_HOSTS: usize = 1 << 16;
 /// Where there is no link, this is why nothing is known.
 const NO_LINK: &str = "there is no RestApi by which Slurm could be asked";
 
@@ -51,17 +54,11 @@ pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], 
 pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str], now: Instant) -> Result<Vec<String>, String> {
     let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
+    let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found = Vec::new();
     for job in jobs.iter() {
-        let hosts = |text: &str| match text.trim() {
-            "" => Ok(false),
-            text => {
-                let set = Hostlist::parse(text).and_then(|hosts| hosts.to_set(MAX_HOSTS));
-                set.map(|set| nodes.iter().any(|node| set.contains(node))).map_err(|error| format!("job {}: {error}", job.job_id))
-            }
-        };
         let names_partition = job.partition.is_empty() || job.partition.split(',').any(|named| named.trim() == partition);
-        if names_partition || hosts(&job.nodes)? || hosts(&job.required_nodes)? {
+        if names_partition || !named_by_job(job, &nodes)?.is_empty() {
             found.push(job.job_id.to_string());
         }
     }
@@ -69,6 +66,55 @@ pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str],
         return Err("jobs may have come since Slurm's queue was read; it is read anew".to_owned());
     }
     Ok(found)
+}
+
+/// Those of `nodes` that a list of hosts names; or why it cannot be read.
+fn named<'n>(text: &str, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, String> {
+    if text.trim().is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let set = Hostlist::parse(text).and_then(|hosts| hosts.to_set(MAX_HOSTS)).map_err(|error| error.to_string())?;
+    Ok(set.names().filter_map(|host| nodes.get(host.as_str()).copied()).collect())
+}
+
+/// Those of `nodes` that a job has, or requires.
+fn named_by_job<'n>(job: &Job, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, String> {
+    let of_job = |error: String| format!("job {}: {error}", job.job_id);
+    let mut found = named(&job.nodes, nodes).map_err(of_job)?;
+    found.extend(named(&job.required_nodes, nodes).map_err(of_job)?);
+    Ok(found)
+}
+
+/// Who needs the records of these nodes, by node and in words: reservations that name them, now or later, and jobs that hold or require them. Whom
+/// nobody needs is not there.
+///
+/// Beside them comes whether that nobody else does is certain: it needs queue and reservations that were read a moment ago. Fails where nothing is known.
+pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], now: Instant) -> Result<(BTreeMap<String, String>, bool), String> {
+    let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
+    let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
+    let nodes: HashSet<&str> = nodes.iter().copied().collect();
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    let mut users: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    for reservation in snapshot.reservations() {
+        let name = &reservation.name;
+        for node in named(&reservation.node_list, &nodes).map_err(|error| format!("reservation `{name}`: {error}"))? {
+            found.entry(node.to_owned()).or_insert_with(|| format!("reservation `{name}` names it"));
+        }
+    }
+    for job in jobs.iter() {
+        for node in named_by_job(job, &nodes)? {
+            users.entry(node).or_default().push(job.job_id);
+        }
+    }
+    for (node, jobs) in users {
+        found.entry(node.to_owned()).or_insert_with(|| match jobs.as_slice() {
+            [one] => format!("job {one} requires it"),
+            [first, ..] => format!("{} jobs require it, such as {first}", jobs.len()),
+            [] => String::new(),
+        });
+    }
+    let is_fresh = |age: Option<Duration>| age.is_some_and(|age| age <= FRESH);
+    Ok((found, is_fresh(snapshot.queue_age(now)) && is_fresh(snapshot.reservations_age(now))))
 }
 
 /// How many workers there are, and which of them last read their configuration before `since`; or why that is not known.

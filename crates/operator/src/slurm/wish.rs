@@ -6,9 +6,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use slipway_api::slurm_node::REASON_PREFIX;
+use slipway_api::slurm_node::{REASON_PREFIX, is_our_reason};
 use slipway_plan::nodeset::{Hold, Place};
 use slipway_slurm::{
+    hostlist::Hostlist,
     name::NodeName,
     reason::Reason,
     rest::{
@@ -19,10 +20,10 @@ use slipway_slurm::{
     },
 };
 
-use super::hold;
+use super::{hold, question::MAX_HOSTS};
 
 /// Records deleted by one wish, so that other wishes need not wait for hundreds of calls; the rest has its turn in the next.
-const MOST_FORGOTTEN: usize = 50;
+const MOST_FORGOTTEN: usize = 100;
 
 /// So many nodes are asked for by name before a hold is lifted or a node set down; all of them where there are no more.
 const ASKED_BY_NAME: usize = 3;
@@ -45,8 +46,8 @@ pub enum Wish {
     Place(Vec<String>, Place),
     /// Write comments on nodes, by node.
     Describe(BTreeMap<String, String>),
-    /// Delete the records of nodes whose pods are gone for good.
-    Forget(Vec<String>),
+    /// Delete the records of nodes whose pods are gone. With each node, since when the slurmd that is gone had run: one that started later is not meant.
+    Forget(BTreeMap<String, Option<Timestamp>>),
 }
 
 impl Wish {
@@ -165,28 +166,46 @@ async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Resul
     refused
 }
 
-/// A call for each node that gets no job and has none, since Slurm takes one name at a time. Drained or silent is as good as down: a slurmctld that was
-/// killed before it saved a farewell has the node as it was before, and would set it down itself only after its SlurmdTimeout. One that is reserved or got a job is refused by Slurm itself, and
-/// keeps no other from being deleted.
-async fn forget(client: &Client, nodes: &[String]) -> Result<(), RestError> {
-    let wanted: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
-    let mut gone: Vec<NodeName> = Vec::new();
-    let mut take = |node: Node| {
-        let gets_none = [NodeState::Down, NodeState::Drain, NodeState::NotResponding].iter().any(|state| node.state.has(state));
-        let is_empty = !node.state.is_busy() && node.alloc_cpus == 0;
-        if wanted.contains(node.name.as_str()) && gets_none && is_empty {
-            gone.extend(NodeName::parse(&node.name).ok());
-        }
-    };
-    client.nodes(None, &mut take).await?;
+/// A call for each node that is out of use and empty, since Slurm takes one name at a time. One that is reserved stays: Slurm itself refuses only where
+/// that has begun. What it refuses keeps no other from being deleted.
+async fn forget(client: &Client, nodes: &BTreeMap<String, Option<Timestamp>>) -> Result<(), RestError> {
+    let is_meant = |node: &Node| is_forgettable(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
+    let mut gone = meant(client, nodes.keys(), is_meant).await?;
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut reserved = Vec::new();
+    client.reservations(None, |reservation| reserved.push(reservation.node_list)).await?;
+    let hosts = |list: &String| Hostlist::parse(list).and_then(|hosts| hosts.to_set(MAX_HOSTS));
+    let reserved: Vec<_> = reserved.iter().filter(|list| !list.trim().is_empty()).map(hosts).collect();
+    // A list that cannot be read may name any of them.
+    gone.retain(|node| reserved.iter().all(|hosts| hosts.as_ref().is_ok_and(|hosts| !hosts.contains(node.as_str()))));
     let mut refused = Ok(());
     for node in gone.iter().take(MOST_FORGOTTEN) {
+        // The list may come from a server that is behind.
+        match client.node(node).await {
+            Ok(now) if is_meant(&now) => {}
+            Ok(_) | Err(RestError::NotFound { .. }) => continue,
+            Err(error) => return Err(error),
+        }
         match client.delete_node(node).await {
             Err(error) if error.class() == Class::External => refused = Err(error),
             told => told?,
         }
     }
     refused
+}
+
+/// Whether a record is out of use, holds no job, and nobody else says anything about it. One that waits for a machine to be powered up never had a pod.
+fn is_forgettable(node: &Node) -> bool {
+    const OTHERS: &[NodeState] = &[NodeState::Future, NodeState::External, NodeState::Cloud, NodeState::PoweredDown, NodeState::PoweringUp];
+    let is_empty = node.state.is_clear() && !node.state.is_busy() && node.alloc_cpus == 0 && !node.state.has_any(OTHERS);
+    // A slurmctld that was killed before it saved a farewell has the node as it was before, and sets it down only after its SlurmdTimeout.
+    let is_out_of_use = match () {
+        () if node.state.has(&NodeState::Drain) => is_our_reason(&node.reason),
+        () => node.state.has_any(&[NodeState::Down, NodeState::NotResponding]),
+    };
+    is_empty && is_out_of_use
 }
 
 impl fmt::Display for Wish {
@@ -199,7 +218,7 @@ impl fmt::Display for Wish {
             Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
             Self::Place(nodes, place) => write!(out, "place {}: {place}", nodes.join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
-            Self::Forget(nodes) => write!(out, "forget {}", nodes.join(",")),
+            Self::Forget(nodes) => write!(out, "forget {}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
         }
     }
 }

@@ -8,10 +8,13 @@ use slipway_api::{
     slurm_node::DELETED,
 };
 
-use super::{Ghost, Hold, Leave, Stage, Worker, ghost};
+use super::{
+    Ghost, Hold, Leave, Needed, Stage, Worker, ghost,
+    record::{self, Fate},
+};
 use crate::{
     Action, Plan,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Deed, Room, Verdict, gate},
 };
 
 /// How many jobs a sentence names before it counts the rest.
@@ -152,23 +155,36 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
         }
     };
     // What somebody else drained keeps their words, and harms nobody.
-    let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| ghost::is_ours(&ghost.in_slurm)).collect();
-    let nodes: Vec<String> = ours.iter().filter(|ghost| ghost.in_slurm.is_busy == Answer::No).map(|ghost| ghost.node.clone()).collect();
+    let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| record::is_ours(&ghost.in_slurm)).collect();
     let is_unsaved = forgotten_at.map(|at| at + SAVED_AFTER).filter(|saved_at| saved_at > now && !is_forced);
     if ours.is_empty()
         && let Some(saved_at) = is_unsaved
     {
-        plan.report.wait(Reason::Deleting, "is being deleted: Slurm has forgotten its nodes and is about to save that".to_owned());
         plan.wake_within(saved_at.duration_since(*now).unsigned_abs());
-    } else if ours.is_empty() {
+        return plan.report.wait(Reason::Deleting, "is being deleted: Slurm has forgotten its nodes and is about to save that".to_owned());
+    }
+    if ours.is_empty() {
         plan.actions.push(Action::Release);
-    } else if nodes.is_empty() {
-        let words = format!("is being deleted and waits until Slurm lets go of the jobs of node `{}`", ours[0].node);
-        plan.report.wait(Reason::Deleting, words);
-    } else {
-        let words =
-            format!("is being deleted: Slurm is asked to forget {}, which it does unless a reservation names them", nodes.join(", "));
-        plan.report.wait(Reason::Deleting, words);
+        return;
+    }
+    let fates: Vec<(&str, Fate)> = ours.iter().map(|ghost| (ghost.node.as_str(), record::fate(ghost))).collect();
+    let goes = |ghost: &&&Ghost| match record::fate(ghost) {
+        Fate::Goes => true,
+        // Who forces it does not ask who needs it; Slurm itself still keeps what is reserved or has a job.
+        Fate::Waits(_) | Fate::Stays(_) => is_forced && record::fate_if(ghost, &Needed::ByNobody) == Fate::Goes,
+    };
+    let nodes: Vec<String> = ours.iter().filter(goes).map(|ghost| ghost.node.clone()).collect();
+    let kept = fates.iter().find_map(|(node, fate)| match fate {
+        Fate::Stays(why) => Some(format!("the record of node `{node}` stays: {why}")),
+        Fate::Waits(_) | Fate::Goes => None,
+    });
+    let waits = || fates.iter().find_map(|(_, fate)| if let Fate::Waits(why) = fate { Some(why.clone()) } else { None });
+    let words = match kept.or_else(waits) {
+        Some(why) => format!("is being deleted and waits: {why}"),
+        None => format!("is being deleted: Slurm is asked to forget {}", nodes.join(", ")),
+    };
+    plan.report.wait(Reason::Deleting, words);
+    if !nodes.is_empty() {
         plan.actions.push(Action::Forget { nodes });
     }
 }
@@ -274,6 +290,25 @@ mod tests {
         let ghosts = [ghost(0, gone()), ghost(1, gone())];
         assert_eq!(words(&remains(&[], &ghosts, &[])), ["forget w-0, w-1"]);
         assert_eq!(words(&remains(&[], &[], &[])), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn one_that_a_killed_slurmctld_remembers_as_drained_goes_too() {
+        let reason = format!("{REASON_PREFIX}{DELETED}");
+        let ghosts = [ghost(0, InSlurm { reason, states: vec!["Idle", "Drain", "NotResponding"], ..drained() })];
+        assert_eq!(words(&remains(&[], &ghosts, &[])), ["forget w-0"]);
+    }
+
+    #[rstest]
+    #[case::reserved(Needed::By("reservation `r` names it".into()), "the record of node `w-0` stays: reservation `r` names it")]
+    #[case::not_known(Needed::default(), "waits to delete the record of node `w-0`: whether that would end jobs is unknown")]
+    fn a_record_that_is_needed_is_waited_for_and_only_force_tries(#[case] needed: Needed, #[case] message: &str) {
+        let needed = super::super::Record { needed, ..Default::default() };
+        let ghosts = [Ghost { record: needed, ..ghost(0, gone()) }];
+        let plan = deletion(&remains(&[], &ghosts, &[]));
+        assert_eq!(plan.actions, []);
+        assert!(plan.report.message().contains(message), "{}", plan.report.message());
+        assert_eq!(words(&Remains { leave: Leave::Now, ..remains(&[], &ghosts, &[]) }), ["forget w-0"]);
     }
 
     #[test]

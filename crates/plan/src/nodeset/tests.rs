@@ -36,6 +36,7 @@ pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
         leave: Leave::WhenEmpty,
         shown: shown(&in_slurm),
         in_slurm,
+        record: Record::default(),
         trouble: None,
     }
 }
@@ -96,7 +97,7 @@ fn by_others(in_slurm: InSlurm) -> InSlurm {
 
 pub(super) fn ghost(ordinal: u32, in_slurm: InSlurm) -> Ghost {
     let name = name::worker_pod("w", ordinal);
-    Ghost { node: name.clone(), pod: name, in_slurm, info: None }
+    Ghost { node: name.clone(), pod: name, in_slurm, record: Record { needed: Needed::ByNobody, ..Record::default() }, info: None }
 }
 
 fn at(seconds: i64) -> Timestamp {
@@ -140,6 +141,7 @@ pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
         revisions: &ONE_REVISION,
         reach: Reach::Answers,
         moves: Moves::Now,
+        prunes: false,
         ghosts: &[],
         seen: &NOTHING_SEEN,
         now: Timestamp::UNIX_EPOCH,

@@ -30,6 +30,8 @@ pub(super) struct Record {
     pub(super) unregistered: Option<Streak>,
     /// Workers that were replaced as they had ended, since one last was ready for long.
     pub(super) ended: Option<Streak>,
+    /// Workers that were replaced as their records said something else than they, since one last did not.
+    reregistered: Option<Streak>,
 }
 
 /// The same deed several times in a row.
@@ -66,6 +68,9 @@ impl Tries {
             if is_proven {
                 record.ended = None;
             }
+            if worker.in_slurm.is_registered == Answer::Yes && worker.record.differences.is_empty() {
+                record.reregistered = None;
+            }
         }
         self.by_node.retain(|node, record| {
             if !missing.contains(node.as_str()) {
@@ -87,6 +92,8 @@ impl Tries {
             } else if record.missing_since(&worker.uid).is_some() {
                 record.unregistered = Some(Streak::again(record.unregistered, now));
                 unknown_to_slurm.push(worker);
+            } else if worker.record.is_curable && !worker.record.differences.is_empty() {
+                record.reregistered = Some(Streak::again(record.reregistered, now));
             }
         }
         unknown_to_slurm
@@ -94,6 +101,11 @@ impl Tries {
 
     pub(super) fn of(&self, node: &str) -> Option<&Record> {
         self.by_node.get(node)
+    }
+
+    /// How often workers of this name were replaced as their records said something else than they.
+    pub(super) fn reregistered(&self, node: &str) -> u32 {
+        self.of(node).and_then(|record| record.reregistered).map_or(0, |streak| streak.times)
     }
 
     pub(super) fn nodes(&self) -> impl Iterator<Item = &str> {
@@ -115,7 +127,7 @@ impl Record {
 
     fn is_of_use(&self, now: Timestamp) -> bool {
         let is_recent = |streak: Option<Streak>| streak.is_some_and(|streak| after(streak.last, REMEMBERED) > now);
-        self.missing.is_some() || is_recent(self.unregistered) || is_recent(self.ended)
+        self.missing.is_some() || self.reregistered.is_some() || is_recent(self.unregistered) || is_recent(self.ended)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use slipway_api::{name, slurm_node::PodInfo};
 
-use super::{InSlurm, Slot};
+use super::{InSlurm, Record, Slot};
 use crate::gate::Answer;
 
 /// A worker pod.
@@ -40,6 +40,7 @@ pub struct Worker {
     /// Name of its node in Slurm, and what Slurm says about that.
     pub node: String,
     pub in_slurm: InSlurm,
+    pub record: Record,
     /// What the pod shows of its node.
     pub shown: Shown,
     /// What keeps it from getting ready, when the kubelet or the scheduler said so.
@@ -109,6 +110,7 @@ pub struct Ghost {
     /// The pod that was behind it.
     pub pod: String,
     pub in_slurm: InSlurm,
+    pub record: Record,
     pub info: Option<PodInfo>,
 }
 

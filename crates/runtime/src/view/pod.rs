@@ -7,7 +7,7 @@ use k8s_openapi::{
 };
 use kube::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
-use slipway_api::annotation;
+use slipway_api::{annotation, env, label::Component};
 
 /// Annotations that are read; all others are left out.
 const ANNOTATIONS: [&str; 8] = [
@@ -47,6 +47,29 @@ pub struct PodSpecView {
     /// The one node that it may be on, if it is bound to one by name.
     #[serde(default, rename = "affinity", deserialize_with = "only_node", skip_serializing)]
     pub only_node: Option<String>,
+    /// Only slurmd: what it is told about its node.
+    #[serde(default, deserialize_with = "told_to_slurmd")]
+    pub containers: Vec<CommandView>,
+}
+
+/// How a container of a [`PodView`] is started.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CommandView {
+    pub name: String,
+    /// Only those from the one about its node on.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Only the limits that images read.
+    #[serde(default)]
+    pub env: Vec<EnvView>,
+}
+
+/// A variable of a container of a [`PodView`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EnvView {
+    pub name: String,
+    #[serde(default)]
+    pub value: String,
 }
 
 /// The status of a [`PodView`].
@@ -216,6 +239,23 @@ fn only_node<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::E
         Some([node]) => Some(node.clone()),
         _ => None,
     })
+}
+
+fn told_to_slurmd<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<CommandView>, D::Error> {
+    let mut containers = Option::<Vec<CommandView>>::deserialize(input)?.unwrap_or_default();
+    containers.retain(|container| container.name == Component::Worker.daemon());
+    for container in &mut containers {
+        let told = std::mem::take(&mut container.args);
+        let is_about_its_node = |arg: &String| arg.starts_with("--conf") && !arg.starts_with("--conf-server");
+        container.args = match told.iter().position(is_about_its_node) {
+            Some(at) => told[at..].to_vec(),
+            None => Vec::new(),
+        };
+        container.env.retain(|variable| [env::POD_CPUS, env::POD_MEMORY].contains(&variable.name.as_str()));
+        container.env.shrink_to_fit();
+    }
+    containers.shrink_to_fit();
+    Ok(containers)
 }
 
 fn slim<'de, D: Deserializer<'de>>(input: D) -> Result<ObjectMeta, D::Error> {

@@ -19,15 +19,25 @@ pub(super) fn only_node(pod: &Pod) -> Option<String> {
     by_name.values.as_ref()?.first().cloned()
 }
 
-/// What follows `Features=` in the argument after `--conf`, which the image's shell takes out of its quotes.
+/// What follows `Features=` in the argument after `--conf`.
 pub(super) fn features(pod: &Pod) -> Vec<String> {
+    let value = item(pod, &["feature", "features"]);
+    value.unwrap_or_default().split(',').filter(|feature| !feature.is_empty()).map(str::to_owned).collect()
+}
+
+/// MiB, where slurmd is told how much there is.
+pub(super) fn memory(pod: &Pod) -> Option<u64> {
+    item(pod, &["realmemory"])?.parse().ok()
+}
+
+/// The value of one of these keys in the argument after `--conf`, which the image's shell takes out of its quotes.
+fn item<'p>(pod: &'p Pod, keys: &[&str]) -> Option<&'p str> {
     let args = slurmd(pod).and_then(|slurmd| slurmd.args.as_deref()).unwrap_or_default();
     let conf = args.iter().skip_while(|arg| *arg != "--conf").nth(1).map(|conf| conf.trim_matches('\'')).unwrap_or_default();
-    let value = conf.split_whitespace().find_map(|word| {
+    conf.split_whitespace().find_map(|word| {
         let (key, value) = word.split_once('=')?;
-        ["feature", "features"].contains(&key.to_ascii_lowercase().as_str()).then_some(value)
-    });
-    value.unwrap_or_default().split(',').filter(|feature| !feature.is_empty()).map(str::to_owned).collect()
+        keys.contains(&key.to_ascii_lowercase().as_str()).then_some(value)
+    })
 }
 
 /// As many as the image tells slurmd; two where there is no limit.

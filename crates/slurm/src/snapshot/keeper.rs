@@ -104,7 +104,7 @@ struct Wishes {
     soon: Notify,
     /// The reading that comes soon does not ask what has changed, but for everything.
     whole: AtomicBool,
-    /// The reading that comes soon is also one of the queue.
+    /// The reading that comes soon is also one of the queue and of the reservations.
     with_queue: AtomicBool,
     followed: Mutex<BTreeSet<NodeName>>,
 }
@@ -133,7 +133,7 @@ impl Handle {
         self.wishes.soon.notify_one();
     }
 
-    /// Asks for a reading of nodes and queue now, before a decision that must not miss a job that came a moment ago.
+    /// Asks for a reading of nodes, queue and reservations now, before a decision that must not miss a job that came a moment ago.
     pub fn read_queue_soon(&self) {
         self.wishes.with_queue.store(true, Ordering::SeqCst);
         self.wishes.soon.notify_one();
@@ -188,6 +188,7 @@ impl Keeper {
                     }
                     if wishes.with_queue.swap(false, Ordering::SeqCst) {
                         self.due.jobs = self.due.nodes;
+                        self.due.reservations = self.due.nodes;
                     }
                 }
                 () = self.published.closed() => return,

@@ -177,6 +177,11 @@ impl Snapshot {
         self.jobs.at.map(|at| now.saturating_duration_since(at))
     }
 
+    /// How long ago the reservations were known to be so; `None` if never.
+    pub fn reservations_age(&self, now: Instant) -> Option<Duration> {
+        self.reservations.at.map(|at| now.saturating_duration_since(at))
+    }
+
     /// What failed since the last good reading; empty when all is well.
     pub fn trouble(&self) -> &str {
         &self.trouble

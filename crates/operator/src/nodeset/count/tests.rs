@@ -25,6 +25,7 @@ fn worker(stage: Stage, in_slurm: InSlurm) -> Worker {
         leave: Leave::WhenEmpty,
         node: "w-0".to_owned(),
         in_slurm,
+        record: slipway_plan::nodeset::Record::default(),
         shown: Shown::default(),
         trouble: None,
     }

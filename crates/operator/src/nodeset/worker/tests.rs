@@ -31,7 +31,7 @@ fn annotated(annotations: &Value) -> Value {
 }
 
 fn seen() -> Seen {
-    Seen { host: None, in_slurm: InSlurm::unknown("nobody asked"), is_deleted: false, unseen: Unseen::default() }
+    Seen { host: None, in_slurm: InSlurm::unknown("nobody asked"), record: Record::default(), is_deleted: false, unseen: Unseen::default() }
 }
 
 fn drained() -> InSlurm {

@@ -18,6 +18,7 @@ use super::*;
 struct Same {
     nodes: Value,
     jobs: Value,
+    reservations: Value,
 }
 
 struct Whole(Option<Bytes>);
@@ -31,9 +32,9 @@ impl Body for Whole {
 
 impl Transport for Same {
     fn send(&self, request: Request) -> Later<'_, Result<Response, Trouble>> {
-        let list =
-            [("/nodes/", "nodes", &self.nodes), ("/jobs/", "jobs", &self.jobs)].into_iter().find(|(path, ..)| request.path.contains(path));
-        let (key, list) = list.map_or(("reservations", json!([])), |(_, key, list)| (key, list.clone()));
+        let lists = [("/nodes/", "nodes", &self.nodes), ("/jobs/", "jobs", &self.jobs)];
+        let list = lists.into_iter().find(|(path, ..)| request.path.contains(path));
+        let (key, list) = list.map_or_else(|| ("reservations", self.reservations.clone()), |(_, key, list)| (key, list.clone()));
         let body = json!({key: list, "last_update": {"set": true, "infinite": false, "number": 1_000_000}, "errors": [], "warnings": []});
         let body = Box::new(Whole(Some(Bytes::from(body.to_string()))));
         Box::pin(async move { Ok(Response { status: 200, is_json: true, body }) })
@@ -42,7 +43,11 @@ impl Transport for Same {
 
 /// What the keeper makes of these lists.
 async fn snapshot(nodes: Value, jobs: Value) -> Arc<Snapshot> {
-    let client = Client::new(Arc::new(Same { nodes, jobs }), Arc::new(FixedToken::new("t")), Arc::new(()), Limits::default());
+    snapshot_with(nodes, jobs, json!([])).await
+}
+
+async fn snapshot_with(nodes: Value, jobs: Value, reservations: Value) -> Arc<Snapshot> {
+    let client = Client::new(Arc::new(Same { nodes, jobs, reservations }), Arc::new(FixedToken::new("t")), Arc::new(()), Limits::default());
     let (keeper, handle) = Keeper::new(Arc::new(client.pinned(Version::V45)), Pace::default());
     let keeper = tokio::spawn(keeper.run());
     while handle.latest().fresh_jobs(Instant::now()).is_err() {
@@ -115,4 +120,31 @@ async fn nodes_that_registered_themselves_are_told_apart() {
     let snapshot = snapshot(nodes, json!([])).await;
     assert_eq!(registered_nodes(Some(&snapshot)).names().collect::<Vec<_>>(), ["w-1"]);
     assert!(registered_nodes(None).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_are_needed_by_reservations_and_by_jobs_that_have_or_require_them() {
+    let jobs = json!([
+        {"job_id": 7, "partition": "x", "job_state": ["PENDING"], "required_nodes": "w-[1-2]"},
+        {"job_id": 8, "partition": "x", "job_state": ["RUNNING"], "nodes": "w-2,z"},
+        {"job_id": 9, "partition": "x", "job_state": ["PENDING"], "excluded_nodes": "w-4"},
+        {"job_id": 10, "partition": "x", "job_state": ["COMPLETED"], "nodes": "w-4"},
+    ]);
+    let snapshot = snapshot_with(json!([]), jobs, json!([{"name": "later", "node_list": "w-[3,9]"}])).await;
+    let asked = ["w-1", "w-2", "w-3", "w-4"];
+    let (needs_now, is_certain) = needs(Some(&snapshot), &asked, Instant::now()).unwrap();
+    let expected = [("w-1", "job 7 requires it"), ("w-2", "2 jobs require it, such as 7"), ("w-3", "reservation `later` names it")];
+    assert_eq!(needs_now, expected.map(|(node, words)| (node.to_owned(), words.to_owned())).into());
+    assert!(is_certain);
+    let soon = Instant::now() + FRESH + Duration::from_secs(1);
+    assert!(!needs(Some(&snapshot), &asked, soon).unwrap().1, "a job may have come since");
+    assert!(needs(Some(&snapshot), &asked, Instant::now() + Duration::from_mins(1)).is_err());
+    assert!(needs(None, &asked, Instant::now()).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_be_read_may_name_anybody() {
+    let unreadable = json!([{"name": "odd", "node_list": "w-[1-"}]);
+    let snapshot = snapshot_with(json!([]), json!([]), unreadable).await;
+    assert!(needs(Some(&snapshot), &["w-1"], Instant::now()).is_err());
 }

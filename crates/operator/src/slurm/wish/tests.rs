@@ -6,7 +6,7 @@ use std::{
 use rstest::rstest;
 use secrecy::SecretSlice;
 use slipway_runtime::clock::{Clock as _, SystemClock};
-use slipway_sim::{Fault, FaultKind, Release, Served, Sim, node::NodeRecord};
+use slipway_sim::{Fault, FaultKind, Release, Served, Sim, node::NodeRecord, reservation::ReservationRecord};
 use slipway_slurm::rest::{Limits, clock::Clock, token::Signer, transport::Http};
 
 use super::*;
@@ -180,15 +180,42 @@ async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] wish: Wish) {
     assert!(record.is_draining && record.reason == "bad disk", "{record:?}");
 }
 
-/// A slurmctld that was killed before it saved a farewell has the node as it was before.
 #[rstest]
-#[case::down(&down("slurm-operator: Pod is terminating"), true)]
-#[case::drained(&drained("slurm-operator: NodeSet is being deleted"), true)]
-#[case::silent(&|node: &mut NodeRecord| node.silent_until = u64::MAX, true)]
-#[case::open(&|_: &mut NodeRecord| {}, false)]
+#[case::down(down("slurm-operator: Pod is gone"), true)]
+#[case::down_by_slurm(down("Not responding"), true)]
+#[case::drained_by_us(drained("slurm-operator: Pod is pending termination for update"), true)]
+#[case::drained_by_others(drained("bad disk"), false)]
+#[case::drained_without_a_word(drained(""), false)]
+#[case::silent(|node: &mut NodeRecord| node.silent_until = u64::MAX, true)]
+#[case::it_takes_jobs(|_: &mut NodeRecord| (), false)]
 #[tokio::test]
-async fn a_record_is_forgotten_that_gets_no_job(#[case] change: &dyn Fn(&mut NodeRecord), #[case] is_forgotten: bool) {
+async fn only_a_record_that_is_out_of_use_is_forgotten(#[case] change: impl Fn(&mut NodeRecord), #[case] is_gone: bool) {
     let ground = Ground::new(change).await;
-    Wish::Forget(vec!["worker-0".to_owned()]).carry_out(&ground.client).await.unwrap();
-    assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_forgotten);
+    let start = ground.start().await;
+    Wish::Forget(BTreeMap::from([("worker-0".to_owned(), start), ("ghost".to_owned(), None)])).carry_out(&ground.client).await.unwrap();
+    assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
+    assert!(ground.sim.world(|world| world.nodes.contains_key("worker-1")), "nobody meant it");
+}
+
+#[rstest]
+#[case::a_later_reservation(true, false, false)]
+#[case::a_new_slurmd_came(false, true, false)]
+#[case::neither(false, false, true)]
+#[tokio::test]
+async fn a_record_stays_that_is_reserved_or_has_a_slurmd_again(#[case] is_reserved: bool, #[case] restarts: bool, #[case] is_gone: bool) {
+    let ground = Ground::new(down("slurm-operator: Pod is gone")).await;
+    let start = ground.start().await;
+    ground.sim.world(|world| {
+        if is_reserved {
+            let nodes = vec!["worker-0".to_owned()];
+            let later =
+                ReservationRecord { name: "later".into(), nodes, start: world.now + 600, end: world.now + 900, ..Default::default() };
+            world.reservations.insert("later".to_owned(), later);
+        }
+        if restarts && let Some(node) = world.nodes.get_mut("worker-0") {
+            node.started_at += 1;
+        }
+    });
+    Wish::Forget(BTreeMap::from([("worker-0".to_owned(), start)])).carry_out(&ground.client).await.unwrap();
+    assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
 }

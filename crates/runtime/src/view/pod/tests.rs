@@ -41,6 +41,21 @@ fn a_view_agrees_with_the_full_pod_and_leaves_the_weight() {
 }
 
 #[test]
+fn of_containers_only_what_slurmd_is_told_about_its_node_is_kept() {
+    let variable = |name: &str| json!({"name": name, "value": "7"});
+    let pod = json!({"metadata": {"name": "w-0"}, "spec": {"containers": [
+        {"name": "helper", "args": ["--conf", "no"]},
+        {"name": "slurmd", "args": ["-Z", "--conf-server", "x:6817", "--conf", "'CPUs=1'"],
+         "env": [variable("POD_CPUS"), variable("PATH"), {"name": "POD_MEMORY"}, {"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "y"}}}]},
+    ]}});
+    let view: PodView = serde_json::from_value(pod).unwrap();
+    let [slurmd] = view.spec.containers.as_slice() else { unreachable!("{:?}", view.spec.containers) };
+    assert_eq!(slurmd.args, ["--conf", "'CPUs=1'"]);
+    let env: Vec<_> = slurmd.env.iter().map(|it| (it.name.as_str(), it.value.as_str())).collect();
+    assert_eq!(env, [("POD_CPUS", "7"), ("POD_MEMORY", "")]);
+}
+
+#[test]
 fn a_pod_without_status_is_starting() {
     let view: PodView = serde_json::from_value(json!({"metadata": {"name": "w-0"}})).unwrap();
     assert!(!view.is_ready() && !view.is_ended() && !view.is_going());

@@ -102,6 +102,20 @@ pub struct Node {
     /// MiB.
     #[serde(deserialize_with = "lenient::wide")]
     pub alloc_memory: u64,
+    #[serde(deserialize_with = "lenient::wide")]
+    pub sockets: u64,
+    /// Of each socket.
+    #[serde(deserialize_with = "lenient::wide")]
+    pub cores: u64,
+    /// Of each core.
+    #[serde(deserialize_with = "lenient::wide")]
+    pub threads: u64,
+    /// Cores that no job gets.
+    #[serde(deserialize_with = "lenient::wide")]
+    pub specialized_cores: u64,
+    /// MiB that no job gets.
+    #[serde(deserialize_with = "lenient::wide")]
+    pub specialized_memory: u64,
     #[serde(deserialize_with = "lenient::text")]
     pub gres: String,
     #[serde(deserialize_with = "lenient::text")]

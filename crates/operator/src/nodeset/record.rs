@@ -1,0 +1,125 @@
+//! Whether Slurm's records of workers say what their pods say, and who needs them.
+
+use serde_json::Value;
+use slipway_api::{
+    NodeSet,
+    condition::{RECORDS_CURRENT, Reason, Saying, Standing},
+    env, event,
+    label::Component,
+};
+use slipway_plan::{
+    Action, Report,
+    nodeset::{Ghost, Needed, Record, Slot, Worker},
+};
+use slipway_runtime::{events::Kind, view::PodView};
+use slipway_slurm::registration::{Difference, Inputs};
+
+use super::slurm::Cluster;
+use crate::context::Context;
+
+/// The most new pods that one pass makes, so no more need be compared.
+const MOST: usize = 250;
+
+/// What a pod's record says otherwise than the pod itself. What one tells that is on its way out is remembered, for the next of its name.
+pub(super) fn compare_pod(pod: &PodView, node: &str, cluster: &Cluster<'_>) -> Record {
+    let Some(inputs) = inputs_of_pod(pod) else { return Record::default() };
+    let differences = cluster.record(node).map(|record| inputs.differences(record)).unwrap_or_default();
+    if pod.is_going() {
+        cluster.remember_inputs(node, inputs);
+    }
+    compared(differences)
+}
+
+/// What the records of workers that are missing say otherwise than their pods would. `body` tells the place of a worker and makes its pod; none where it
+/// is not wanted, or none can be made.
+pub(super) fn compare_ghosts(ghosts: &mut [Ghost], missing: usize, cluster: &Cluster<'_>, body: impl Fn(&Ghost) -> Option<(Slot, Value)>) {
+    if missing == 0 {
+        return;
+    }
+    // Whoever comes first is among the lowest.
+    let mut lowest: Vec<(Slot, Value, &mut Ghost)> =
+        ghosts.iter_mut().filter_map(|ghost| body(ghost).map(|(slot, pod)| (slot, pod, ghost))).collect();
+    lowest.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
+    for (_, body, ghost) in lowest.into_iter().take(missing.min(MOST)) {
+        let Some((inputs, record)) = inputs_of_body(&body).zip(cluster.record(&ghost.node)) else { continue };
+        let mut differences = inputs.differences(record);
+        // Also what the pod before said and the next one does not, which no record tells.
+        if differences.is_empty() && cluster.last_inputs(&ghost.node).is_some_and(|last| last != inputs) {
+            differences.push(Difference { words: "its pod was told something else".to_owned(), is_curable: true });
+        }
+        ghost.record = compared(differences);
+    }
+}
+
+/// Finds out who needs the records that may be deleted or made anew.
+pub(super) fn observe_needs(workers: &mut [Worker], ghosts: &mut [Ghost], with_all_ghosts: bool, cluster: &Cluster<'_>) {
+    let of_workers = workers.iter_mut().map(|Worker { node, record, .. }| (node.as_str(), record, false));
+    let of_ghosts = ghosts.iter_mut().map(|Ghost { node, record, .. }| (node.as_str(), record, with_all_ghosts));
+    let mut asked: Vec<(&str, &mut Record)> = of_workers
+        .chain(of_ghosts)
+        .filter(|(_, record, is_asked)| *is_asked || !record.differences.is_empty())
+        .map(|(node, record, _)| (node, record))
+        .collect();
+    if asked.is_empty() {
+        return;
+    }
+    let nodes: Vec<&str> = asked.iter().map(|(node, _)| *node).collect();
+    let needs = cluster.needs(&nodes);
+    for (node, record) in &mut asked {
+        record.needed = match &needs {
+            Err(why) => Needed::Unknown(why.clone()),
+            Ok((found, _)) if let Some(whom) = found.get(*node) => Needed::By(whom.clone()),
+            Ok((_, true)) => Needed::ByNobody,
+            Ok((_, false)) => {
+                Needed::Unknown("jobs and reservations may have come since Slurm was asked for them; it is asked anew".to_owned())
+            }
+        };
+    }
+}
+
+/// Repeats what the NodeSet says of records already, as long as Slurm cannot be asked: a blip changes nothing.
+pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut Report) {
+    if cluster.is_known().is_ok() || report.sayings.iter().any(|saying| saying.type_ == RECORDS_CURRENT) {
+        return;
+    }
+    let mut conditions = nodeset.status.iter().flat_map(|status| &status.conditions);
+    report.sayings.extend(conditions.find(|said| said.type_ == RECORDS_CURRENT).map(|said| Saying {
+        type_: RECORDS_CURRENT,
+        standing: Standing::False,
+        reason: Reason::RecordsKept,
+        message: said.message.clone(),
+    }));
+}
+
+/// Tells of records that are deleted since nobody wants them any more.
+pub(super) fn tell_pruned(nodeset: &NodeSet, actions: &[Action], ghosts: &[Ghost], context: &Context) {
+    let forgotten = actions.iter().filter_map(|action| if let Action::Forget { nodes } = action { Some(nodes) } else { None });
+    let is_pruned = |node: &&String| ghosts.iter().any(|ghost| ghost.node == **node && ghost.record.differences.is_empty());
+    for node in forgotten.flatten().filter(is_pruned) {
+        let message = format!("the record of node `{node}` in Slurm is deleted: its pod is gone, and no other is wanted");
+        context.say(nodeset, Kind::Normal, event::reason::DEFUNCT_SLURM_NODE_PRUNED, event::action::DELETE, &message);
+    }
+}
+
+fn compared(differences: Vec<Difference>) -> Record {
+    Record {
+        is_curable: differences.iter().any(|difference| difference.is_curable),
+        differences: differences.into_iter().map(|difference| difference.words).collect(),
+        ..Record::default()
+    }
+}
+
+/// What a pod's slurmd is told about its node.
+fn inputs_of_pod(pod: &PodView) -> Option<Inputs> {
+    let slurmd = pod.spec.containers.first()?;
+    let variable = |name: &str| slurmd.env.iter().find(|variable| variable.name == name).map_or("", |variable| variable.value.as_str());
+    Inputs::read(slurmd.args.iter().map(String::as_str), variable(env::POD_CPUS), variable(env::POD_MEMORY))
+}
+
+/// The same of a pod that is about to be made.
+fn inputs_of_body(body: &Value) -> Option<Inputs> {
+    let mut pod = PodView::default();
+    pod.spec.containers = serde_json::from_value(body["spec"]["containers"].clone()).ok()?;
+    pod.spec.containers.retain(|container| container.name == Component::Worker.daemon());
+    inputs_of_pod(&pod)
+}

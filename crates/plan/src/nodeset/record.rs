@@ -1,0 +1,231 @@
+//! Slurm's records of workers: those that nobody wants any more go, and those that say something else than the pod are made anew.
+//!
+//! An existing record keeps what it has, whatever the slurmd of a later pod says about memory, CPUs, GRES or features. So it is deleted between the end of
+//! one pod and the start of the next. What somebody else needs it for, or says about it, is worth more than that: then it stays, and it is said why.
+
+use std::collections::BTreeSet;
+
+use slipway_api::condition::{RECORDS_CURRENT, Reason, Saying, Standing};
+
+use super::{Ghost, Hold, InSlurm, Layout, Observed, Stage, Tries, Update, Worker, ghost, numbers_to_come};
+use crate::{
+    Action, Plan,
+    gate::{Answer, Deed, Room, Verdict, gate},
+};
+
+/// So often a worker is replaced because its record says something else. Where that did not help it is said, and left to people.
+const MOST_TRIES: u32 = 2;
+/// How many records a sentence names before it counts the rest.
+const NAMED: usize = 3;
+
+/// What there is to a record beside its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// What it says otherwise than the pod that is there, or that would be made, such as `RealMemory is 1000 and not 2000`.
+    pub differences: Vec<String>,
+    /// Whether a new record would surely say one of them as it should.
+    pub is_curable: bool,
+    pub needed: Needed,
+}
+
+/// Whether others need a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Needed {
+    ByNobody,
+    /// By whom, such as ``reservation `maintenance` names it``.
+    By(String),
+    /// Why that is not known.
+    Unknown(String),
+}
+
+impl Default for Needed {
+    fn default() -> Self {
+        Self::Unknown("nobody was asked".to_owned())
+    }
+}
+
+/// Whether a record without a pod may go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Goes,
+    /// It goes in a moment, as soon as this is known or over.
+    Waits(String),
+    /// Not as long as this is so.
+    Stays(String),
+}
+
+/// Whether the record of a pod that is gone may be deleted. Slurm itself would let one go that a waiting job requires, and end that job when it next reads
+/// its configuration; and one that a later reservation names.
+pub(super) fn fate(ghost: &Ghost) -> Fate {
+    fate_if(ghost, &ghost.record.needed)
+}
+
+/// The same where it is known who needs it, or a user said that it does not matter.
+pub(super) fn fate_if(Ghost { node, in_slurm, .. }: &Ghost, needed: &Needed) -> Fate {
+    if !is_ours(in_slurm) {
+        return Fate::Stays(format!("somebody else holds it (`{}`)", in_slurm.reason));
+    }
+    let needed = match needed {
+        Needed::By(whom) => return Fate::Stays(whom.clone()),
+        Needed::Unknown(why) => Answer::Unknown(why.clone()),
+        Needed::ByNobody => Answer::No,
+    };
+    let is_settling = in_slurm.hold == Hold::Unknown;
+    let is_out_of_use = ["Down", "Drain", "NotResponding"].iter().any(|state| in_slurm.has(state));
+    let ends_jobs = match () {
+        () if in_slurm.is_busy != Answer::No => in_slurm.is_busy.clone(),
+        () if is_settling => Answer::Unknown("Slurm was just told about it".to_owned()),
+        () if !is_out_of_use => Answer::Unknown("it may still get one".to_owned()),
+        () => needed,
+    };
+    let what = format!("delete the record of node `{node}`");
+    let deed = Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false };
+    match gate(&deed, Room { available: 0, floor: 0 }) {
+        Verdict::Allowed => Fate::Goes,
+        Verdict::Wait(why) | Verdict::Refused(why) => Fate::Waits(why),
+    }
+}
+
+/// Whether nobody but us says anything about a record. Whoever drained it without a word did so too.
+pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
+    let is_drained_by_others = in_slurm.has("Drain") && in_slurm.hold == Hold::ByOthers;
+    ghost::is_ours(in_slurm) && !is_drained_by_others
+}
+
+/// Deletes records that nobody wants any more, where the NodeSet asks for it.
+pub(super) fn plan_pruning(observed: &Observed<'_>, plan: &mut Plan) {
+    let unwanted = unwanted(observed);
+    let nodes = unwanted.iter().filter(|ghost| fate(ghost) == Fate::Goes).map(|ghost| ghost.node.clone()).collect();
+    forget(nodes, plan);
+}
+
+/// Records of ours that have no pod, and none will come: in which mode a NodeSet may be, this is the only place that asks whom it wants.
+fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a Ghost> {
+    if !observed.prunes || observed.ghosts.is_empty() {
+        return Vec::new();
+    }
+    let wanted: BTreeSet<String> = match observed.layout {
+        Layout::Numbered => numbers_to_come(observed).map(|(_, _, hostname)| hostname).collect(),
+        Layout::PerNode(sites) => sites.iter().filter(|(_, site)| site.keeps()).map(|(_, site)| site.hostname.clone()).collect(),
+        Layout::Untold => return Vec::new(),
+    };
+    observed.ghosts.iter().filter(|ghost| !wanted.contains(&ghost.node)).collect()
+}
+
+/// Of these new workers, those whose node in Slurm would be what they say. The record of any other is deleted first; that takes a moment. One that has to
+/// stay keeps no worker from coming.
+pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
+    let (mut ready, mut nodes) = (Vec::new(), Vec::new());
+    for creation in creations {
+        let outdated = match &creation {
+            Action::CreateWorker { hostname, .. } => {
+                observed.ghosts.iter().find(|ghost| ghost.node == *hostname && !ghost.record.differences.is_empty())
+            }
+            _ => None,
+        };
+        let Some(ghost) = outdated else {
+            ready.push(creation);
+            continue;
+        };
+        match fate(ghost) {
+            Fate::Stays(_) => ready.push(creation),
+            Fate::Waits(why) => plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{}`: it {why}", ghost.pod)),
+            Fate::Goes => {
+                let Ghost { node, pod, record, .. } = ghost;
+                let why = format!(
+                    "waits to create pod `{pod}` until Slurm has forgotten node `{node}`, whose record would stay as it is: {}",
+                    record.differences.join(", ")
+                );
+                plan.report.wait(Reason::WaitingForSlurm, why);
+                nodes.push(node.clone());
+            }
+        }
+    }
+    forget(nodes, plan);
+    ready
+}
+
+fn forget(nodes: Vec<String>, plan: &mut Plan) {
+    if !nodes.is_empty() {
+        plan.actions.push(Action::Forget { nodes });
+    }
+}
+
+/// Counts workers as outdated whose records say something else than they do, where a new record would help and may be made.
+pub fn note_outdated(workers: &mut [Worker], tries: &Tries) {
+    for worker in workers {
+        if matches!(standing(worker, tries), Some(Live::Outdated)) {
+            worker.is_current = false;
+        }
+    }
+}
+
+/// What becomes of a worker that is there and whose record says something else than it does.
+enum Live {
+    /// It is replaced.
+    Outdated,
+    /// That helped no more than before.
+    Hopeless,
+    /// Its record has to stay.
+    Kept(String),
+}
+
+fn standing(worker: &Worker, tries: &Tries) -> Option<Live> {
+    let Worker { stage, in_slurm, record, node, .. } = worker;
+    let is_known = *stage == Stage::Ready && in_slurm.is_registered == Answer::Yes;
+    if !is_known || !record.is_curable || record.differences.is_empty() {
+        return None;
+    }
+    // How fresh the queue is does not matter yet: once the pod is gone, it is looked at again.
+    match &record.needed {
+        Needed::By(whom) => Some(Live::Kept(whom.clone())),
+        _ if is_held_by_others(in_slurm) => Some(Live::Kept(format!("somebody else holds it (`{}`)", in_slurm.reason))),
+        _ if tries.reregistered(node) >= MOST_TRIES => Some(Live::Hopeless),
+        _ => Some(Live::Outdated),
+    }
+}
+
+fn is_held_by_others(in_slurm: &InSlurm) -> bool {
+    matches!(in_slurm.hold, Hold::ByOthers)
+}
+
+/// The condition `RecordsCurrent`: which records stay although they should not, and why. Nothing where there is nothing to say.
+pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
+    let mut said = Vec::new();
+    for worker in observed.workers {
+        let Worker { node, record, .. } = worker;
+        let differs = record.differences.join(", ");
+        match standing(worker, observed.tries) {
+            Some(Live::Outdated) => {
+                let when = match observed.update {
+                    Update::Rolling => "when its jobs have ended",
+                    Update::OnDelete => "when you delete it",
+                };
+                said.push(format!("node `{node}` is not as its pod says ({differs}): the pod is replaced {when}, and its record with it"));
+            }
+            Some(Live::Kept(why)) => said.push(format!(
+                "node `{node}` is not as its pod says ({differs}) until its record is made anew, and that stays: {why}"
+            )),
+            Some(Live::Hopeless) => said.push(format!(
+                "node `{node}` is not as its pod says ({differs}), and {MOST_TRIES} new records did not change that: look at the logs of its slurmd and \
+                 of slurmctld; it is left as it is"
+            )),
+            None => {}
+        }
+    }
+    said.extend(unwanted(observed).into_iter().filter_map(|ghost| match fate(ghost) {
+        Fate::Stays(why) => Some(format!("record of node `{}` stays: {why}", ghost.node)),
+        Fate::Goes | Fate::Waits(_) => None,
+    }));
+    if said.is_empty() {
+        return;
+    }
+    let more = said.len().saturating_sub(NAMED);
+    said.truncate(NAMED);
+    let more = if more > 0 { format!("; and {more} more like these") } else { String::new() };
+    let message = format!("{}{more}", said.join("; "));
+    plan.report.sayings.push(Saying { type_: RECORDS_CURRENT, standing: Standing::False, reason: Reason::RecordsKept, message });
+}
+
+#[cfg(test)]
+mod tests;
