@@ -178,7 +178,7 @@ proptest! {
         let plan = nodeset(Observed { prunes, ghosts: &ghosts, ..observed(&[], replicas) });
         let forgets = plan.actions.iter().any(|action| matches!(action, Action::Forget { .. }));
         let is_safe = is_busy == Answer::No && needed == Needed::ByNobody && reason != "bad disk" && hold != Hold::Unknown
-            && (states.contains(&"Down") || states.contains(&"Drain"));
+            && ["Down", "Drain", "NotResponding"].iter().any(|state| states.contains(state));
         let is_asked = if replicas == 0 { prunes } else { differs };
         prop_assert!(!forgets || (is_safe && is_asked));
     }
