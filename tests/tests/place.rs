@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use slipway_bed::progress::seconds;
 use slipway_tests::eventually::eventually;
 use slipway_tests::ground::Ground;
@@ -39,12 +39,13 @@ const TOPOLOGIES: &str = r#"
 const BY_FEATURE: &str = "NodeSet=fast Feature=k8s/gpu\nPartitionName=fast Nodes=fast State=UP\n";
 
 fn manifest() -> Manifest {
-    let demo = Manifest::demo().unwrap();
-    let text = demo.text();
-    let controller: Value =
-        text.split("\n---\n").map(|text| serde_json::from_str(text).unwrap()).find(|it: &Value| it["kind"] == "Controller").unwrap();
-    let extra = format!("{}{BY_FEATURE}", controller["spec"]["extraConf"].as_str().unwrap());
-    demo.workers(1)
+    let extra = format!(
+        "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n\
+         MpiDefault=none\nMailProg=/bin/true\nReturnToService=2\n{BY_FEATURE}"
+    );
+    Manifest::demo()
+        .unwrap()
+        .workers(1)
         .with("ConfigMap", &json!({ "data": { "topology.yaml": TOPOLOGIES } }))
         .with("Controller", &json!({ "spec": { "extraConf": extra } }))
 }

@@ -206,6 +206,17 @@ async fn only_who_has_a_job_on_a_worker_gets_in_and_stays_inside_of_it() {
     assert!(effective.contains("logingracetime 33\n") && effective.contains("usepam yes\n"), "{effective}");
     assert!(slurm.on_worker("worker-0", &["cat", "/etc/sssd/sssd.conf"]).unwrap().contains("two"));
 
+    // Lines that sshd does not understand keep it from starting, and nobody else.
+    let is_closed = || {
+        let closed = visit(&slurm, "alice", "worker-0", "true");
+        assert!(closed.status == 255 && closed.said.contains("Connection refused"), "{closed:?}");
+    };
+    patch(&slurm, &json!({ "spec": { "ssh": { "extraSshdConfig": format!("{KEYS}NoSuchOption yes\n") } } }));
+    until_updated(&slurm).await;
+    is_closed();
+    let log = slurm.kubectl(&["logs", "worker-0", "--container=slurmd"]).unwrap();
+    assert!(log.contains("NoSuchOption") && log.contains("sshd is not started"), "{log}");
+
     // Off again: nobody listens, and nothing is left.
     patch(&slurm, &json!({ "spec": { "ssh": { "enabled": false } } }));
     until_updated(&slurm).await;
@@ -215,7 +226,6 @@ async fn only_who_has_a_job_on_a_worker_gets_in_and_stays_inside_of_it() {
     })
     .await
     .unwrap();
-    let closed = visit(&slurm, "alice", "worker-0", "true");
-    assert!(closed.status == 255 && closed.said.contains("Connection refused"), "{closed:?}");
+    is_closed();
     ground.bed.down().unwrap();
 }
