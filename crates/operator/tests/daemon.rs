@@ -144,6 +144,13 @@ async fn workers_follow_what_nodes_say() {
 
     // A node without the label is drained and its job waited for.
     let job = cluster.run_job(NODESET, &["host-1"], 3600).await;
+    let other = cluster.run_job(NODESET, &["host-2"], 3600).await;
+    until(PATIENCE, "a budget that lets none of two busy ones be evicted", async || {
+        let budget = stage.get("/apis/policy/v1/namespaces/slurm/poddisruptionbudgets/slurm-workers-pdb-x").await["spec"].clone();
+        if budget["minAvailable"] == 2 { Ok(()) } else { Err(budget.to_string()) }
+    })
+    .await;
+    cluster.end_job(other);
     scene.label("host-1", "-");
     scene.until_draining("host-1", true).await;
     scene.until_said("jobs are running there").await;
@@ -195,8 +202,10 @@ async fn workers_follow_what_nodes_say() {
     scene.a_while().await;
     assert_eq!(cluster.pods(NODESET).await.len(), 3, "its pod is Kubernetes' to take away");
     stage.kubectl(&["delete", "pod", &name::daemon_pod(NODESET, "new.example.org"), "--namespace=slurm", "--force", "--grace-period=0"]);
-    until(PATIENCE, "the ghost to be down", async || {
-        if cluster.sim.world(|world| world.nodes["new"].is_down) { Ok(()) } else { Err("it is up".to_owned()) }
+    // Down, or drained where it was seen while it went.
+    until(PATIENCE, "the ghost to take no jobs", async || {
+        let takes_none = cluster.sim.world(|world| world.nodes["new"].is_down || world.nodes["new"].is_draining);
+        if takes_none { Ok(()) } else { Err("it is up".to_owned()) }
     })
     .await;
     scene.until_on(&["host-0", "host-2"]).await;

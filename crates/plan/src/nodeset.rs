@@ -219,7 +219,12 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
             format!("{outdated} of {} workers run an older template than `{}`: {how}", workers.len(), observed.revisions.current().text);
         plan.report.wait(Reason::Updating, why);
     }
-    plan.report.summary = format!("{ready} of {replicas} workers are ready");
+    plan.report.summary = match observed.layout {
+        Layout::PerNode(_) if *replicas == 0 => {
+            "no Kubernetes node takes a worker: label some, or mend nodeSelector, affinity or tolerations of spec.template.spec".to_owned()
+        }
+        _ => format!("{ready} of {replicas} workers are ready"),
+    };
     // No watch tells that a worker has been ready for long enough.
     let moments = workers.iter().filter(|worker| worker.stage == Stage::Ready).filter_map(|worker| worker.available_from);
     if let Some(next) = moments.filter(|moment| moment > now).min() {

@@ -8,7 +8,7 @@ use std::{
 
 use slipway_api::{condition::Reason, name};
 
-use super::{MAX_CREATIONS, Observed, Site, Sites, Slot, Stage, Worker};
+use super::{MAX_CREATIONS, Observed, Site, Sites, Slot, Stage, Worker, fit::Fit};
 use crate::{Action, Plan, gate::Answer};
 
 /// How many nodes a sentence names before it counts the rest.
@@ -71,7 +71,7 @@ pub(super) fn keepers<'a>(observed: &Observed<'a>) -> BTreeMap<&'a str, &'a Work
 
 /// Says of which nodes nobody can take care, and why.
 pub(super) fn report_refusals(sites: &Sites, plan: &mut Plan) {
-    let refusals: Vec<&str> = sites.iter().filter_map(|(_, site)| site.refusal.as_deref().filter(|_| site.fit.is_wanted())).collect();
+    let refusals: Vec<&str> = sites.iter().filter_map(|(_, site)| site.refusal.as_deref().filter(|_| site.fit == Fit::Yes)).collect();
     if refusals.is_empty() {
         return;
     }

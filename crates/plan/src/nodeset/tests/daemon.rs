@@ -72,6 +72,21 @@ fn each_node_that_suits_has_one(#[case] nodes: &[(&str, Fit)], #[case] workers: 
 }
 
 #[test]
+fn where_no_node_suits_that_is_said() {
+    let none = sites(&[("a", Fit::No)], &[]);
+    let plan = nodeset(daemon(&[], &none));
+    assert!(plan.report.message().starts_with("no Kubernetes node takes a worker"), "{}", plan.report.message());
+}
+
+#[test]
+fn an_orphan_holds_its_node_and_is_taken_over() {
+    let (slot, cluster) = (Slot::Node("a".into()), Some("x".into()));
+    let orphans = [Orphan { name: "w-abcde".into(), uid: "u".into(), slot, cluster, is_going: false }];
+    let sites = sites(&[("a", Fit::Yes)], &[]);
+    assert_eq!(words(&nodeset(Observed { orphans: &orphans, ..daemon(&[], &sites) })), ["adopt pod `w-abcde`"]);
+}
+
+#[test]
 fn those_that_do_not_suit_leave_although_others_are_not_up_yet() {
     let workers = [on("a", Stage::Ready, emptied()), on("b", Stage::Starting, unregistered()), on("c", Stage::Starting, unregistered())];
     assert_eq!(deeds_on(&[("a", Fit::No), ("b", Fit::Yes), ("c", Fit::Yes)], &workers), ["delete pod `of a`"]);

@@ -133,3 +133,21 @@ fn only_annotations_that_are_read_are_kept() {
     assert_eq!(metadata.labels.unwrap()["controller-revision-hash"], "r");
     assert!(metadata.creation_timestamp.is_some());
 }
+
+#[rstest]
+#[case::bound(json!({ "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["k1"] }] }] }), Some("k1"))]
+#[case::by_label(json!({ "nodeSelectorTerms": [{ "matchExpressions": [{ "key": "gpu", "operator": "Exists" }] }] }), None)]
+#[case::one_of_two(json!({ "nodeSelectorTerms": [
+    { "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["k1"] }] },
+    { "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["k2"] }] },
+] }), None)]
+#[case::anywhere_else(json!({ "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "NotIn", "values": ["k1"] }] }] }), None)]
+#[case::nothing(json!(null), None)]
+fn a_pod_says_which_node_it_is_for(#[case] required: serde_json::Value, #[case] expected: Option<&str>) {
+    let mut pod = pod(&json!({}));
+    pod["spec"] = json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required } } });
+    let mut view: PodView = serde_json::from_value(pod).unwrap();
+    assert_eq!(view.target_node(), expected);
+    view.spec.node_name = Some("k9".to_owned());
+    assert_eq!(view.target_node(), Some("k9"), "where it is counts more");
+}
