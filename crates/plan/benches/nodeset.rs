@@ -59,6 +59,7 @@ fn worker(ordinal: u32) -> Worker {
             comment: info.to_string(),
             ..InSlurm::unknown("")
         },
+        record: slipway_plan::nodeset::Record::default(),
         shown: Shown {
             conditions: [(format!("{CONDITION_PREFIX}{state}"), String::new())].into(),
             is_protected: is_busy,
@@ -108,6 +109,7 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
             revisions: &revisions,
             reach: Reach::Answers,
             moves: Moves::Now,
+            prunes: true,
             ghosts: &[],
             seen: &seen,
             now: Timestamp::UNIX_EPOCH + Duration::from_hours(1),

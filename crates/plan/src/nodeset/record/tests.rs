@@ -143,7 +143,7 @@ fn what_does_not_help_is_not_done_for_ever_and_it_is_said() {
         assert!(!again[0].is_current);
         tries.count(&delete, &again, now);
     }
-    let mut last = workers.clone();
+    let mut last = workers;
     tries.saw(&last, now);
     note_outdated(&mut last, &tries);
     assert!(last[0].is_current);
