@@ -23,10 +23,18 @@ pub const GRES_AGREES: &str = "GresAgrees";
 pub const NODE_ANNOTATIONS_APPLIED: &str = "NodeAnnotationsApplied";
 
 /// Every condition that we write on our resources.
-pub const OURS: [&str; 7] =
-    [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED];
+pub const OURS: [&str; 8] = [
+    READY,
+    SPEC_ACCEPTED,
+    SCHEMA_CURRENT,
+    CONFIGURATION_APPLIED,
+    SLURM_REACHABLE,
+    GRES_AGREES,
+    NODE_ANNOTATIONS_APPLIED,
+    RESERVATION_CREATED,
+];
 
-/// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. Its reasons are [`CREATED`] and [`NOT_EXISTS`].
+/// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. The reasons that others know are [`CREATED`] and [`NOT_EXISTS`].
 pub const RESERVATION_CREATED: &str = "ReservationCreated";
 pub const CREATED: &str = "Created";
 pub const NOT_EXISTS: &str = "NotExists";
@@ -88,6 +96,14 @@ pub enum Reason {
     SlurmAnswers,
     /// What Slurm says about the workers is not known.
     SlurmUnknown,
+    /// The reservation for a scheduled update is in Slurm.
+    Created,
+    /// It was, and is over.
+    NotExists,
+    /// It is not made yet.
+    ReservationPending,
+    /// It cannot be made or changed as the spec asks.
+    ReservationRefused,
     /// Workers are up, and Slurm has no record of them.
     SlurmNodeNotRegistered,
 }
@@ -108,6 +124,9 @@ impl Reason {
                 | Self::ConfigurationUnverified
                 | Self::WorkersBehind
                 | Self::SlurmAnswers
+                | Self::Created
+                | Self::NotExists
+                | Self::ReservationPending
         )
     }
 
@@ -140,6 +159,10 @@ impl Reason {
             Self::NodeAnnotationRefused => "NodeAnnotationRefused",
             Self::SlurmAnswers => "SlurmAnswers",
             Self::SlurmUnknown => "SlurmUnknown",
+            Self::Created => CREATED,
+            Self::NotExists => NOT_EXISTS,
+            Self::ReservationPending => "ReservationPending",
+            Self::ReservationRefused => "ReservationRefused",
             Self::SlurmNodeNotRegistered => "SlurmNodeNotRegistered",
         }
     }

@@ -21,6 +21,7 @@ mod ghost;
 pub mod gres;
 mod hold;
 mod in_slurm;
+mod maintenance;
 mod mirror;
 mod permit;
 mod pin;
@@ -29,6 +30,7 @@ mod reach;
 mod registration;
 mod removal;
 mod revision;
+mod schedule;
 mod tries;
 mod update;
 mod victim;
@@ -38,12 +40,14 @@ pub use adopt::Orphan;
 pub use claim::{Claim, Keeper, without_idle_handovers};
 pub use deletion::{Remains, deletion};
 pub use in_slurm::{Finish, Hold, InSlurm};
+pub use maintenance::{Booking, Maintenance, Reserved, Seen, Told};
 pub use mirror::plan_protection;
 pub use permit::{Permit, doubts};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
 pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
 pub use revision::{Hash, Revision, Revisions};
+pub use schedule::Schedule;
 pub use tries::Tries;
 pub use update::Update;
 pub use victim::plan_scale_in;
@@ -83,6 +87,8 @@ pub struct Observed<'a> {
     pub max_unavailable: usize,
     /// How workers get a changed template.
     pub update: Update,
+    /// The reservation in which scheduled updates happen.
+    pub maintenance: &'a Maintenance,
     pub revisions: &'a Revisions,
     /// Whether Slurm can be asked about the workers.
     pub reach: Reach,
@@ -107,6 +113,7 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     hold::plan_holds(&observed, &leaving, &mut plan);
     claim::plan_claims(&observed, &leaving.scaled, &mut plan);
     place::plan_places(&observed, &mut plan);
+    maintenance::plan_maintenance(&observed, &mut plan);
     mirror::plan_mirror(&observed, &mut plan);
     report_progress(&observed, &mut plan);
     reach::plan_reach(&observed, &mut plan);
@@ -150,6 +157,7 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
         let how = match observed.update {
             Update::Rolling => format!("they are replaced, at most {} at a time, when their jobs have ended", observed.max_unavailable),
             Update::OnDelete => "each is replaced when you delete its pod".to_owned(),
+            Update::Scheduled => format!("they are replaced {}, when their jobs have ended", observed.maintenance.when()),
         };
         let why =
             format!("{outdated} of {} workers run an older template than `{}`: {how}", workers.len(), observed.revisions.current().text);

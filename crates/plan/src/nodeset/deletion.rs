@@ -8,7 +8,7 @@ use slipway_api::{
     slurm_node::DELETED,
 };
 
-use super::{Ghost, Hold, Leave, Stage, Worker, ghost};
+use super::{Ghost, Hold, Leave, Maintenance, Stage, Worker, ghost};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
@@ -26,6 +26,8 @@ pub struct Remains<'a> {
     pub jobs: Result<Vec<String>, String>,
     /// Its partition, for the sentence about jobs.
     pub partition: &'a str,
+    /// Its reservation in Slurm.
+    pub maintenance: &'a Maintenance,
     /// Whether its Controller is gone, or going.
     pub cluster_is_gone: bool,
     /// Whether it is deleted so that its workers stay.
@@ -56,8 +58,10 @@ pub fn deletion(remains: &Remains<'_>) -> Plan {
         plan.actions.push(Action::Release);
         return plan;
     }
+    // At once: Slurm forgets no node that is reserved, and nobody is updated any more.
+    let reservation = remains.maintenance.plan_end(&mut plan);
     if remains.workers.is_empty() {
-        plan_end(remains, &mut plan);
+        plan_end(remains, reservation, &mut plan);
     } else {
         plan_farewells(remains, &mut plan);
     }
@@ -110,7 +114,7 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
 }
 
 /// No pod is left: waits for jobs, then has the records deleted, then lets go.
-fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
+fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan: &mut Plan) {
     let Remains { ghosts, jobs, partition, leave, now, .. } = remains;
     let is_forced = leave.permits(*now);
     // First, because jobs that such a node still holds would never end.
@@ -145,6 +149,10 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
             return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: its records in Slurm are unknown, as {why}"));
         }
     };
+    if let Some(left) = reservation.filter(|_| !is_forced) {
+        let why = left.err().unwrap_or_else(|| format!("reservation `{}` is being deleted", remains.maintenance.name));
+        return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: {why}"));
+    }
     // What somebody else drained keeps their words, and harms nobody.
     let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| ghost::is_ours(&ghost.in_slurm)).collect();
     let nodes: Vec<String> = ours.iter().filter(|ghost| ghost.in_slurm.is_busy == Answer::No).map(|ghost| ghost.node.clone()).collect();
@@ -174,6 +182,8 @@ mod tests {
         *,
     };
 
+    static NO_MAINTENANCE: Maintenance = Maintenance::none(String::new());
+
     fn now() -> Timestamp {
         Timestamp::UNIX_EPOCH
     }
@@ -185,6 +195,7 @@ mod tests {
             ghosts: Ok(ghosts),
             jobs,
             partition: "w",
+            maintenance: &NO_MAINTENANCE,
             cluster_is_gone: false,
             is_orphaning: false,
             has_orphans: false,

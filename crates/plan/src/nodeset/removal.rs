@@ -43,7 +43,7 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     let mut waits = Vec::new();
     for worker in ended.into_iter().chain(excess).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {
         let is_replaced = leaving.outdated.contains(&worker.name);
-        let floor = if is_replaced { replicas.saturating_sub(observed.max_unavailable) } else { replicas };
+        let floor = if is_replaced { update::floor(observed) } else { replicas };
         let costs_a_worker = worker.serves(now);
         let deed = Deed {
             what: format!("delete pod `{}`", worker.name),
