@@ -36,10 +36,9 @@ const fn obstacle(kind: &'static str, field: &'static str, set: Set, words: &'st
 }
 
 /// Every gap. A line goes when its field is served.
-const GAPS: [Gap; 4] = [
+const GAPS: [Gap; 3] = [
     obstacle("NodeSet", "scalingMode", Set::To("DaemonSet"), "nothing is done, because numbered nodes are not what you asked for"),
     gap("NodeSet", "ssh.enabled", Set::True, "nodes run no sshd"),
-    gap("NodeSet", "updateStrategy.type", Set::To("ScheduledUpdate"), "no reservation is made and no node is replaced"),
     gap("NodeSet", "pruneSlurmNodeRecords", Set::To("NodeNotFound"), "records of nodes stay in Slurm"),
 ];
 

@@ -7,6 +7,7 @@ mod count;
 mod deletion;
 mod ghost;
 pub(crate) mod gres;
+mod maintenance;
 mod pin;
 mod place;
 mod protect;
@@ -47,6 +48,7 @@ use self::{
     claim::observe_claims,
     count::{count, keep_counts},
     ghost::{confirm_gone, observe_ghosts},
+    maintenance::observe_maintenance,
     pin::Pinning,
     protect::Turn,
     reach::{keep_saying, observe_reach},
@@ -122,6 +124,7 @@ impl Reconcile<NodeSet> for NodeSets {
             Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
         };
         let tries = tries::recall(&nodeset, &workers, context);
+        let maintenance = observe_maintenance(&nodeset, &cluster);
         let mut plan = plan::nodeset(plan::Observed {
             namespace: &namespace,
             nodeset: &name,
@@ -141,6 +144,7 @@ impl Reconcile<NodeSet> for NodeSets {
             tries: &tries,
             max_unavailable: nodeset.spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
             update: update(&nodeset),
+            maintenance: &maintenance,
             revisions: &revisions,
             reach,
             moves: place::observe_moves(&nodeset, &workers, context),
@@ -178,6 +182,7 @@ impl Reconcile<NodeSet> for NodeSets {
         place::remember_move(&nodeset, &plan.actions, &workers, context);
         // Where no pod can be made, those that are there are still told of and shown as they are.
         plan.actions.iter().for_each(|action| cluster.tell(action));
+        maintenance::announce(&nodeset, &plan.actions, context);
         let shown = act(&on_pods, None, context).await;
         done?;
         let now = context.clock.now();
@@ -229,7 +234,8 @@ fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<rend
 fn update(nodeset: &NodeSet) -> plan::Update {
     match nodeset.spec.update_strategy.as_ref().map(|strategy| strategy.kind).unwrap_or_default() {
         UpdateKind::RollingUpdate => plan::Update::Rolling,
-        UpdateKind::OnDelete | UpdateKind::ScheduledUpdate => plan::Update::OnDelete,
+        UpdateKind::OnDelete => plan::Update::OnDelete,
+        UpdateKind::ScheduledUpdate => plan::Update::Scheduled,
     }
 }
 

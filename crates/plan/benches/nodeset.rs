@@ -10,8 +10,8 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, Leave, Maintenance, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Stage, Tries, Update, Worker,
-        nodeset as plan,
+        Finish, Hold, Host, InSlurm, Leave, Maintenance, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Stage, Tries, Update,
+        Worker, nodeset as plan,
     },
 };
 

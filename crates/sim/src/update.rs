@@ -216,12 +216,26 @@ impl World {
         if record.nodes.iter().any(|node| !self.nodes.contains_key(node)) {
             return Err(Refusal::new(2018, why));
         }
-        if let Some(flags) = words(&body["flags"]).filter(|list| !list.is_empty()) {
-            record.flags = flags;
+        // Flags are added and never taken away.
+        for flag in words(&body["flags"]).unwrap_or_default() {
+            if !record.flags.contains(&flag) {
+                record.flags.push(flag);
+            }
+        }
+        if is_new && record.is_forced() && record.hours_apart().is_none() {
+            return Err(Refusal::new(2053, "FORCE_START flag requires a reoccuring reservation. No reservation created."));
         }
         let length = record.end.saturating_sub(record.start);
-        if let Some(start) = number(&body["start_time"]) {
-            record.start = start;
+        match number(&body["start_time"]) {
+            Some(_) if !is_new && record.is_active(self.now) => {
+                return Err(Refusal::new(2104, format!("Error updating reservation {name}")));
+            }
+            Some(start) => record.start = start,
+            None if is_new => return Err(Refusal::new(2053, "A start time must be given.  No reservation created.")),
+            None => {}
+        }
+        if is_new && record.start < self.now && record.hours_apart().is_some() && !record.is_forced() {
+            return Err(Refusal::new(2054, why));
         }
         record.end = match (number(&body["end_time"]), number(&body["duration"])) {
             (Some(end), _) => end,
@@ -235,6 +249,7 @@ impl World {
         }
         self.reservations.insert(name, record);
         self.changed.reservations = self.now;
+        self.changed.nodes = self.now;
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use jiff::Timestamp;
-use slipway_api::slurm_node::REASON_PREFIX;
-use slipway_plan::nodeset::{Hold, Place};
+use slipway_api::{image::SLURM_USER, slurm_node::REASON_PREFIX};
+use slipway_plan::nodeset::{Booking, Hold, Place};
 use slipway_slurm::{
     name::NodeName,
     reason::Reason,
@@ -15,7 +15,7 @@ use slipway_slurm::{
         Client, RestError,
         error::Class,
         list::Hosts,
-        model::{Node, NodeState, NodeUpdate},
+        model::{Node, NodeState, NodeUpdate, Number, ReservationWrite},
     },
 };
 
@@ -47,6 +47,8 @@ pub enum Wish {
     Describe(BTreeMap<String, String>),
     /// Delete the records of nodes whose pods are gone for good.
     Forget(Vec<String>),
+    /// Make or change the reservation of this name; with nothing, delete it.
+    Reserve(String, Option<Booking>),
 }
 
 impl Wish {
@@ -79,6 +81,11 @@ impl Wish {
             }
             Self::Describe(comments) => describe(client, comments).await,
             Self::Forget(nodes) => forget(client, nodes).await,
+            Self::Reserve(name, Some(booking)) => client.write_reservation(&written(name, booking)).await,
+            Self::Reserve(name, None) => match client.delete_reservation(name).await {
+                Err(RestError::NotFound { .. }) => Ok(()),
+                told => told,
+            },
         }
     }
 }
@@ -187,6 +194,20 @@ async fn forget(client: &Client, nodes: &[String]) -> Result<(), RestError> {
     refused
 }
 
+/// A reservation as it is written. Nobody may use it but Slurm's own user, which is said when it is made: whom an administrator lets in later stays.
+fn written(name: &str, booking: &Booking) -> ReservationWrite {
+    let Booking { is_new, start, minutes, nodes, flags } = booking;
+    ReservationWrite {
+        name: name.to_owned(),
+        start_time: start.map(Number::from),
+        duration: u64::try_from(*minutes).ok().map(Number::Set),
+        node_list: nodes.iter().cloned().collect(),
+        users: if *is_new { vec![SLURM_USER.to_owned()] } else { Vec::new() },
+        flags: flags.iter().cloned().collect(),
+        ..ReservationWrite::default()
+    }
+}
+
 impl fmt::Display for Wish {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -198,6 +219,11 @@ impl fmt::Display for Wish {
             Self::Place(nodes, place) => write!(out, "place {}: {place}", nodes.join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
             Self::Forget(nodes) => write!(out, "forget {}", nodes.join(",")),
+            Self::Reserve(name, Some(booking)) => {
+                let nodes: Vec<&str> = booking.nodes.iter().map(String::as_str).collect();
+                write!(out, "reserve {} in `{name}` for {} minutes", nodes.join(","), booking.minutes)
+            }
+            Self::Reserve(name, None) => write!(out, "unreserve `{name}`"),
         }
     }
 }

@@ -206,21 +206,24 @@ fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, plan: &Plan) -> B
 fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>, plan: &mut Plan) {
     let Observed { maintenance, now, .. } = *observed;
     let (name, start) = (&maintenance.name, wanted.start);
-    let was_made = maintenance.made_for() == Some(start) && !wanted.is_recurring();
-    if was_made && start <= now {
-        let message = format!("reservation `{name}` is over: set another startTime for the next update");
-        return say(Standing::False, Reason::NotExists, message, Some(start), plan);
-    }
-    if !wanted.may_begin(now) {
-        let message = format!("reservation `{name}` is not made, because its startTime {} has passed: set a later one", written(start));
-        return say(Standing::False, Reason::ReservationRefused, message, Some(start), plan);
-    }
+    let was_made = maintenance.made_for() == Some(start);
+    let Some(begins) = wanted.new_start(!was_made, now) else {
+        let (reason, message) = if was_made {
+            (Reason::NotExists, format!("reservation `{name}` is over: set another startTime for the next update"))
+        } else {
+            let passed = written(start);
+            (
+                Reason::ReservationRefused,
+                format!("reservation `{name}` is not made, because its startTime {passed} has passed: set a later one"),
+            )
+        };
+        return say(Standing::False, reason, message, Some(start), plan);
+    };
     if nodes.is_empty() {
         let message = format!("reservation `{name}` is made as soon as Slurm knows a worker");
         return say(Standing::False, Reason::ReservationPending, message, Some(start), plan);
     }
-    let booking =
-        Booking { is_new: true, start: Some(wanted.next_start(now)), minutes: wanted.minutes, nodes, flags: wanted.flags.clone() };
+    let booking = Booking { is_new: true, start: Some(begins), minutes: wanted.minutes, nodes, flags: wanted.flags.clone() };
     match maintenance.tell(Some(booking), plan) {
         Some(why) => {
             let message = format!("Slurm does not make reservation `{name}` ({why}): {LOOK}");
@@ -251,8 +254,7 @@ fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, 
         None
     };
     let count = reserved.nodes.len();
-    let mut message =
-        format!("reservation `{name}` has {count} nodes from {} to {}", written(reserved.start), written(reserved.end));
+    let mut message = format!("reservation `{name}` has {count} nodes from {} to {}", written(reserved.start), written(reserved.end));
     if has_begun && !has_start {
         message += &format!("; the one for {} is made when it is over", written(wanted.start));
     }

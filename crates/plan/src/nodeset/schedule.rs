@@ -9,15 +9,28 @@ use slipway_api::ScheduledUpdate;
 const OURS: [&str; 2] = [MAINT, "IGNORE_JOBS"];
 /// By this one a reservation is a maintenance.
 pub(super) const MAINT: &str = "MAINT";
-/// A reservation that may begin in the past. Slurm does not keep it.
+/// With this one Slurm lets a reservation that recurs begin while its first time is running already.
 const FORCE_START: &str = "FORCE_START";
+/// With this one a reservation keeps its distance from now, and never begins.
+const TIME_FLOAT: &str = "TIME_FLOAT";
 
 /// With one of these Slurm makes the next reservation by itself when one is over; with each, the hours between two.
 const RECURRING: [(&str, i64); 5] = [("HOURLY", 1), ("DAILY", 24), ("WEEKLY", 7 * 24), ("WEEKDAY", 24), ("WEEKEND", 24)];
-/// Slurm adds flags to a reservation and takes none away: where one of these is too many, it is made anew. Flags that are not here, such as
-/// `SPEC_NODES`, Slurm sets by itself.
-const REMOVABLE: [&str; 10] =
-    ["HOURLY", "DAILY", "WEEKLY", "WEEKDAY", "WEEKEND", "FLEX", "MAGNETIC", "NO_HOLD_JOBS_AFTER_END", "STATIC", "USER_DELETE"];
+/// Flags whose edits are followed: Slurm shows them as they were written. Others it sets by itself, such as `SPEC_NODES`, or does not keep.
+const FOLLOWED: [&str; 12] = [
+    "HOURLY",
+    "DAILY",
+    "WEEKLY",
+    "WEEKDAY",
+    "WEEKEND",
+    "FLEX",
+    "MAGNETIC",
+    "NO_HOLD_JOBS_AFTER_END",
+    "OVERLAP",
+    "PURGE_COMP",
+    "STATIC",
+    "USER_DELETE",
+];
 
 const START: &str = "spec.updateStrategy.scheduledUpdate.startTime";
 const DURATION: &str = "spec.updateStrategy.scheduledUpdate.duration";
@@ -36,16 +49,25 @@ impl Schedule {
     /// What a user wrote, or what is wrong with it. The API server refuses most of that, unless its definition is older than the operator.
     pub fn parse(written: &ScheduledUpdate) -> Result<Self, String> {
         let ScheduledUpdate { start_time, duration, flags } = written;
-        let start = start_time.as_ref().ok_or_else(|| format!("{START} is missing: say when the maintenance begins, such as `2027-01-31T22:00:00Z`"))?;
+        let start = start_time
+            .as_ref()
+            .ok_or_else(|| format!("{START} is missing: say when the maintenance begins, such as `2027-01-31T22:00:00Z`"))?;
         // Slurm counts whole seconds.
         let start = Timestamp::from_second(start.0.as_second()).unwrap_or(start.0);
         let minutes = duration.parse().ok().map(|length: SignedDuration| length.as_mins()).filter(|minutes| *minutes > 0);
-        let minutes = minutes.ok_or_else(|| format!("{DURATION} `{duration}` is no length of time of at least one minute: write `30m` or `2h`"))?;
+        let minutes =
+            minutes.ok_or_else(|| format!("{DURATION} `{duration}` is no length of time of at least one minute: write `30m` or `2h`"))?;
         let flags = flags.iter().flatten().map(|flag| flag.trim()).filter(|flag| !flag.is_empty()).map(parse_flag);
         let flags = flags.chain(OURS.map(|flag| Ok(flag.to_owned()))).collect::<Result<BTreeSet<String>, String>>()?;
         let recurring: Vec<&str> = RECURRING.iter().map(|(flag, _)| *flag).filter(|flag| flags.contains(*flag)).collect();
         if recurring.len() > 1 {
             return Err(format!("{FLAGS} say `{}`, and a reservation recurs in one way: keep one of them", recurring.join("` and `")));
+        }
+        if flags.contains(FORCE_START) && recurring.is_empty() {
+            return Err(format!("{FLAGS}: Slurm takes `{FORCE_START}` only with a flag such as `DAILY`: add one, or take it out"));
+        }
+        if flags.contains(TIME_FLOAT) {
+            return Err(format!("{FLAGS}: with `{TIME_FLOAT}` the maintenance would never begin: take it out"));
         }
         Ok(Self { start, minutes, flags })
     }
@@ -63,20 +85,24 @@ impl Schedule {
         starts.clone().find(|start| self.is_on_its_day(*start)).or_else(|| starts.clone().next()).unwrap_or(self.start)
     }
 
-    /// Whether the reservation that was written could still begin, or go on.
-    pub(super) fn may_begin(&self, now: Timestamp) -> bool {
-        let is_not_over = || self.start.checked_add(SignedDuration::from_mins(self.minutes)).is_ok_and(|end| end > now);
-        self.next_start(now) > now || (self.flags.contains(FORCE_START) && is_not_over())
+    /// The start of a new reservation, if there is one yet to come. `is_first` is that none was made for this schedule before: one whose first time is
+    /// running may begin by force, but not a second time, should somebody have ended it.
+    pub(super) fn new_start(&self, is_first: bool, now: Timestamp) -> Option<Timestamp> {
+        let is_running = self.start <= now && self.start.checked_add(SignedDuration::from_mins(self.minutes)).is_ok_and(|end| end > now);
+        if is_first && is_running && self.flags.contains(FORCE_START) {
+            return Some(self.start);
+        }
+        Some(self.next_start(now)).filter(|start| *start > now)
     }
 
     /// Whether a reservation that has these flags lacks one.
     pub(super) fn lacks_a_flag(&self, flags: &BTreeSet<String>) -> bool {
-        self.flags.iter().any(|flag| flag != FORCE_START && !flags.contains(flag))
+        OURS.iter().chain(&FOLLOWED).any(|flag| self.flags.contains(*flag) && !flags.contains(*flag))
     }
 
-    /// Whether a reservation that has these flags has one that nobody asks for any more.
+    /// Whether a reservation that has these flags has one that nobody asks for any more. Slurm takes no flag away, so it is made anew.
     pub(super) fn drops_a_flag(&self, flags: &BTreeSet<String>) -> bool {
-        REMOVABLE.iter().any(|flag| flags.contains(*flag) && !self.flags.contains(*flag))
+        FOLLOWED.iter().any(|flag| flags.contains(*flag) && !self.flags.contains(*flag))
     }
 
     fn step(&self) -> Option<SignedDuration> {
@@ -130,6 +156,8 @@ mod tests {
     #[case::too_short(json!({ "startTime": START, "duration": "59s" }), &["duration"])]
     #[case::in_words(json!({ "startTime": START, "duration": "soon" }), &["`soon`"])]
     #[case::two_ways_to_recur(json!({ "startTime": START, "duration": "30m", "flags": ["DAILY", "weekly"] }), &["`DAILY` and `WEEKLY`"])]
+    #[case::force_without_recurring(json!({ "startTime": START, "duration": "30m", "flags": ["FORCE_START"] }), &["`FORCE_START`", "`DAILY`"])]
+    #[case::never(json!({ "startTime": START, "duration": "30m", "flags": ["time_float"] }), &["never begin"])]
     #[case::two_in_one(json!({ "startTime": START, "duration": "30m", "flags": ["DAILY,FLEX"] }), &["`DAILY,FLEX`", "one word"])]
     fn a_mistake_is_told(#[case] written: Value, #[case] words: &[&str]) {
         let wrong = parsed(&written).unwrap_err();
@@ -149,12 +177,22 @@ mod tests {
     }
 
     #[rstest]
-    #[case::ahead(&[], "2027-01-29T21:00:00Z", true)]
-    #[case::passed(&[], "2027-01-29T22:01:00Z", false)]
-    #[case::passed_and_recurring(&["DAILY"], "2027-01-29T22:01:00Z", true)]
-    #[case::passed_and_forced(&["FORCE_START"], "2027-01-29T22:01:00Z", true)]
-    #[case::forced_and_over(&["FORCE_START"], "2027-01-29T22:31:00Z", false)]
-    fn it_may_begin(#[case] flags: &[&str], #[case] now: &str, #[case] expected: bool) {
-        assert_eq!(flagged(flags).may_begin(now.parse().unwrap()), expected);
+    #[case::ahead(&[], true, "2027-01-29T21:00:00Z", Some(START))]
+    #[case::passed(&[], true, "2027-01-29T22:01:00Z", None)]
+    #[case::passed_and_recurring(&["DAILY"], true, "2027-01-29T22:01:00Z", Some("2027-01-30T22:00:00Z"))]
+    #[case::running_and_forced(&["DAILY", "FORCE_START"], true, "2027-01-29T22:01:00Z", Some(START))]
+    #[case::forced_once_only(&["DAILY", "FORCE_START"], false, "2027-01-29T22:01:00Z", Some("2027-01-30T22:00:00Z"))]
+    #[case::forced_and_over(&["DAILY", "FORCE_START"], true, "2027-01-29T22:31:00Z", Some("2027-01-30T22:00:00Z"))]
+    fn a_new_one_begins_then(#[case] flags: &[&str], #[case] is_first: bool, #[case] now: &str, #[case] start: Option<&str>) {
+        let begins = flagged(flags).new_start(is_first, now.parse().unwrap());
+        assert_eq!(begins.map(|start| start.to_string()).as_deref(), start);
+    }
+
+    #[test]
+    fn edits_of_flags_are_seen_where_slurm_shows_them() {
+        let shown = |flags: &[&str]| flags.iter().chain(&["MAINT", "IGNORE_JOBS", "SPEC_NODES"]).map(|flag| (*flag).to_owned()).collect();
+        let daily = flagged(&["DAILY", "ALL_NODES", "FORCE_START"]);
+        assert!(!daily.lacks_a_flag(&shown(&["DAILY"])) && !daily.drops_a_flag(&shown(&["DAILY", "FORCE_START"])));
+        assert!(daily.lacks_a_flag(&shown(&[])) && daily.drops_a_flag(&shown(&["DAILY", "FLEX"])));
     }
 }

@@ -20,9 +20,11 @@ impl Errno {
     pub const INVALID_NODE_STATE: Self = Self(2028);
     pub const NOT_SUPPORTED: Self = Self(2036);
     pub const INVALID_RESERVATION: Self = Self(2053);
+    pub const INVALID_TIME: Self = Self(2054);
     pub const RESERVATION_IN_USE: Self = Self(2055);
     pub const PARTITION_IN_USE: Self = Self(2075);
     pub const JOB_FINISHED: Self = Self(2084);
+    pub const RESERVATION_HAS_BEGUN: Self = Self(2104);
     pub const INVALID_NODE_TRANSITION: Self = Self(2180);
     pub const CREDENTIAL_INVALID: Self = Self(6000);
     pub const CREDENTIAL_EXPIRED: Self = Self(6001);

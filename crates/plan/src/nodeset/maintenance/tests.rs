@@ -29,10 +29,7 @@ fn there(start: i64, end: i64, flags: &[&str], nodes: &[&str]) -> Seen {
 }
 
 fn made_for(start: i64) -> Option<(Saying, Timestamp)> {
-    Some((
-        Saying { type_: RESERVATION_CREATED, standing: Standing::True, reason: Reason::Created, message: "was there".into() },
-        at(start),
-    ))
+    Some((Saying { type_: RESERVATION_CREATED, standing: Standing::True, reason: Reason::Created, message: "was there".into() }, at(start)))
 }
 
 fn maintenance(wanted: Schedule, seen: Seen, said: Option<(Saying, Timestamp)>) -> Maintenance {
@@ -69,11 +66,9 @@ fn saying(plan: &Plan) -> (Standing, Reason, String) {
 #[case::created_ahead(schedule(60, 30, &[]), Seen::Absent, None, 0, &["reserve w-0 in `R`"])]
 #[case::created_again_where_it_vanished(schedule(60, 30, &[]), Seen::Absent, made_for(60), 0, &["reserve w-0 in `R`"])]
 #[case::not_in_the_past(schedule(60, 30, &[]), Seen::Absent, None, 70, &[])]
-#[case::unless_forced(schedule(60, 30, &["FORCE_START"]), Seen::Absent, None, 70, &["reserve w-0 in `R`"])]
-#[case::and_once_only(schedule(60, 30, &["FORCE_START"]), Seen::Absent, made_for(60), 80, &[])]
 #[case::as_it_should_be(schedule(60, 30, &[]), there(60, 90, &[], &["w-0"]), made_for(60), 0, &[])]
 #[case::taken_over(schedule(60, 30, &[]), there(60, 90, &[], &["w-0"]), None, 0, &[])]
-#[case::as_it_should_be_while_it_runs(schedule(60, 30, &["FORCE_START"]), there(60, 90, &[], &["w-0"]), made_for(60), 70, &[])]
+#[case::as_it_should_be_while_it_runs(schedule(60, 30, &["DAILY", "FORCE_START"]), there(60, 90, &["DAILY"], &["w-0"]), made_for(60), 70, &[])]
 #[case::another_start(schedule(65, 30, &[]), there(60, 90, &[], &["w-0"]), made_for(60), 0, &["reserve w-0 in `R`"])]
 #[case::another_length(schedule(60, 45, &[]), there(60, 90, &[], &["w-0"]), made_for(60), 0, &["reserve w-0 in `R`"])]
 #[case::another_node(schedule(60, 30, &[]), there(60, 90, &[], &["w-1"]), made_for(60), 0, &["reserve w-0 in `R`"])]
@@ -137,10 +132,10 @@ fn the_condition_says_how_it_stands(
 }
 
 #[test]
-fn what_is_over_is_remembered() {
-    let over = Saying { type_: RESERVATION_CREATED, standing: Standing::False, reason: Reason::NotExists, message: String::new() };
-    let forced = schedule(60, 120, &["FORCE_START"]);
-    assert_eq!(words(&planned(&maintenance(forced, Seen::Absent, Some((over, at(60)))), 100)), [""; 0]);
+fn one_that_somebody_ended_is_not_forced_again() {
+    let forced = || schedule(60, 120, &["DAILY", "FORCE_START"]);
+    assert_eq!(booking(&planned(&maintenance(forced(), Seen::Absent, None), 100)).start, Some(at(60)));
+    assert_eq!(booking(&planned(&maintenance(forced(), Seen::Absent, made_for(60)), 100)).start, Some(at(60 + 24 * 60)));
 }
 
 #[test]
