@@ -47,7 +47,7 @@ pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
 pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
 pub use revision::{Hash, Revision, Revisions};
-pub use schedule::Schedule;
+pub use schedule::{MAINT, Schedule};
 pub use tries::Tries;
 pub use update::Update;
 pub use victim::plan_scale_in;

@@ -2,6 +2,34 @@
 
 use serde_json::{Map, Value, json};
 
+/// Every flag that is known.
+pub const FLAGS: [&str; 24] = [
+    "MAINT",
+    "IGNORE_JOBS",
+    "HOURLY",
+    "DAILY",
+    "WEEKLY",
+    "WEEKDAY",
+    "WEEKEND",
+    "FORCE_START",
+    "ALL_NODES",
+    "ANY_NODES",
+    "FLEX",
+    "MAGNETIC",
+    "NO_HOLD_JOBS_AFTER_END",
+    "NO_USER_DELETE",
+    "OVERLAP",
+    "PART_NODES",
+    "PURGE_COMP",
+    "REPLACE",
+    "REPLACE_DOWN",
+    "SKIP",
+    "SPEC_NODES",
+    "STATIC",
+    "TIME_FLOAT",
+    "USER_DELETE",
+];
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservationRecord {
     pub name: String,

@@ -6,7 +6,7 @@ use slipway_slurm::hostlist::Hostlist;
 use crate::answer::Refusal;
 use crate::node::{NodeKind, NodeRecord};
 use crate::partition::PartitionRecord;
-use crate::reservation::ReservationRecord;
+use crate::reservation::{FLAGS, ReservationRecord};
 use crate::world::World;
 
 /// The most names one expression may stand for.
@@ -218,6 +218,9 @@ impl World {
         }
         // Flags are added and never taken away.
         for flag in words(&body["flags"]).unwrap_or_default() {
+            if !FLAGS.contains(&flag.as_str()) {
+                return Err(Refusal::new(9207, format!("Unknown flag \"{flag}\"")));
+            }
             if !record.flags.contains(&flag) {
                 record.flags.push(flag);
             }

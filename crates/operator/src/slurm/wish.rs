@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 use slipway_api::{image::SLURM_USER, slurm_node::REASON_PREFIX};
-use slipway_plan::nodeset::{Booking, Hold, Place};
+use slipway_plan::nodeset::{Booking, Hold, MAINT, Place};
 use slipway_slurm::{
     name::NodeName,
     reason::Reason,
@@ -81,11 +81,7 @@ impl Wish {
             }
             Self::Describe(comments) => describe(client, comments).await,
             Self::Forget(nodes) => forget(client, nodes).await,
-            Self::Reserve(name, Some(booking)) => client.write_reservation(&written(name, booking)).await,
-            Self::Reserve(name, None) => match client.delete_reservation(name).await {
-                Err(RestError::NotFound { .. }) => Ok(()),
-                told => told,
-            },
+            Self::Reserve(name, booking) => reserve(client, name, booking.as_ref()).await,
         }
     }
 }
@@ -192,6 +188,24 @@ async fn forget(client: &Client, nodes: &[String]) -> Result<(), RestError> {
         }
     }
     refused
+}
+
+/// Makes, changes or deletes a reservation, if it is still as it was when that was decided: one that is not of our kind, and came or became so a moment
+/// ago, is left alone. The reading that follows shows it.
+async fn reserve(client: &Client, name: &str, booking: Option<&Booking>) -> Result<(), RestError> {
+    let there = match client.reservation(name).await {
+        Ok(reservation) => Some(reservation.flags.iter().any(|flag| flag == MAINT)),
+        Err(RestError::NotFound { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    match booking {
+        Some(booking) if there == (!booking.is_new).then_some(true) => client.write_reservation(&written(name, booking)).await,
+        None if there == Some(true) => match client.delete_reservation(name).await {
+            Err(RestError::NotFound { .. }) => Ok(()),
+            told => told,
+        },
+        _ => Ok(()),
+    }
 }
 
 /// A reservation as it is written. Nobody may use it but Slurm's own user, which is said when it is made: whom an administrator lets in later stays.

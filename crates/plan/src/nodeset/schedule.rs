@@ -8,7 +8,7 @@ use slipway_api::ScheduledUpdate;
 /// Flags that every reservation of ours has: nobody else's job starts in it, and jobs that run go on.
 const OURS: [&str; 2] = [MAINT, "IGNORE_JOBS"];
 /// By this one a reservation is a maintenance.
-pub(super) const MAINT: &str = "MAINT";
+pub const MAINT: &str = "MAINT";
 /// With this one Slurm lets a reservation that recurs begin while its first time is running already.
 const FORCE_START: &str = "FORCE_START";
 /// With this one a reservation keeps its distance from now, and never begins.

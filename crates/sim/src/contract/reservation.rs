@@ -90,6 +90,10 @@ pub(super) async fn a_reservation_follows_edits(bench: &Bench) -> Result<(), Str
     // What recurs begins ahead, or by force while its time is running; and nothing else is forced.
     let passed = maintenance(bench, now(bench) - 600, &["DAILY"]);
     refused(bench.client.write_reservation(&passed).await, Errno::INVALID_TIME)?;
+    let unknown = maintenance(bench, now(bench) + 3600, &["BOGUS"]);
+    holds(bench.client.write_reservation(&unknown).await.is_err_and(|error| error.to_string().contains("BOGUS")), || {
+        "BOGUS is taken".to_owned()
+    })?;
     let forced = maintenance(bench, now(bench) + 3600, &["FORCE_START"]);
     if bench.version >= Version::V44 {
         refused(bench.client.write_reservation(&forced).await, Errno::INVALID_RESERVATION)?;
