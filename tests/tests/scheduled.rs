@@ -172,7 +172,8 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     let since = Instant::now();
     eventually("the NodeSet and its nodes to be gone", PATIENCE, async || {
         if slurm.resource("nodeset", WORKER).is_ok() {
-            return Err(slurm.is_ready("nodeset", WORKER).err().unwrap_or_default());
+            let why = slurm.is_ready("nodeset", WORKER).err().unwrap_or_default();
+            return Err(format!("{why}; {}; {}", slurm.nodes(), shown(&slurm)));
         }
         let nodes = slurm.on_controller(&["scontrol", "show", "nodes", "--oneliner"]).map_err(|failure| failure.to_string())?;
         if nodes.contains("NodeName=worker-") { Err(nodes) } else { Ok(()) }
