@@ -135,6 +135,13 @@ impl Clusters {
         }
     }
 
+    /// Has nodes and reservations read soon, before a decision that must not miss one of these.
+    pub fn read_reservations_soon(&self, namespace: &str, controller: &str) {
+        if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
+            link.read_reservations_soon();
+        }
+    }
+
     /// Has Slurm asked soon when slurmctld and each slurmd read their configuration.
     pub fn read_configuration_soon(&self, namespace: &str, controller: &str) {
         if let Some(link) = self.links().get(&Key::new(namespace, controller)) {

@@ -117,6 +117,8 @@ fn observe_jobs(
         return Ok(Vec::new()); // asked when the last one is gone
     }
     context.clusters.read_soon(namespace, controller);
+    // What names a node keeps Slurm from forgetting it; and one that was deleted is there again where slurmctld began anew before it saved that.
+    context.clusters.read_reservations_soon(namespace, controller);
     let nodes: Vec<&str> = ghosts.iter().map(|ghost| ghost.node.as_str()).collect();
     let snapshot = context.clusters.snapshot(namespace, controller);
     jobs_naming(snapshot.as_deref(), partition, &nodes, Instant::now())

@@ -39,6 +39,8 @@ impl Bookings {
     /// It was told, and that is what came of it.
     pub(super) fn end(&self, name: &str, booking: Option<&Booking>, outcome: Result<(), &RestError>) {
         let wait = match outcome.err().map(RestError::class) {
+            // slurmctld may begin anew from what it saved before, and have one again that was deleted.
+            None if booking.is_none() => RETRY,
             None => SETTLE,
             Some(Class::Transient) => RETRY,
             Some(Class::External | Class::Permanent) => TRY_AGAIN,
@@ -88,6 +90,6 @@ mod tests {
         bookings.end("R", Some(&booking(2)), Err(&RestError::Broken("off".into())));
         assert_eq!(bookings.of("R").unwrap().again_in, RETRY);
         bookings.end("R", None, Ok(()));
-        assert_eq!(bookings.of("R"), Some(Told { booking: None, refusal: None, again_in: SETTLE }));
+        assert_eq!(bookings.of("R"), Some(Told { booking: None, refusal: None, again_in: RETRY }));
     }
 }

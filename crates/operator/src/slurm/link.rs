@@ -152,6 +152,10 @@ impl Link {
         }
     }
 
+    pub(super) fn read_reservations_soon(&self) {
+        self.line.handle.read_reservations_soon();
+    }
+
     pub(super) fn read_configuration_soon(&self) {
         self.line.handle.read_all_soon();
         self.line.configuration_soon.notify_one();

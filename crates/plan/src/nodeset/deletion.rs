@@ -171,12 +171,14 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rstest::rstest;
     use slipway_api::slurm_node::{POD_GONE, REASON_PREFIX};
 
     use super::{
         super::{
-            InSlurm,
+            InSlurm, Reserved, Seen, Told,
             tests::{busy, drained, ghost, idle, unknown, worker},
         },
         *,
@@ -271,6 +273,38 @@ mod tests {
     fn a_drain_of_others_keeps_its_record() {
         let ghosts = [ghost(0, InSlurm { reason: "bad disk".into(), ..gone() })];
         assert_eq!(words(&remains(&[], &ghosts, &[])), ["release the NodeSet"]);
+    }
+
+    fn maintenance(seen: Seen) -> Maintenance {
+        Maintenance { seen, ..Maintenance::none("R".to_owned()) }
+    }
+
+    fn reserved(flags: &[&str]) -> Maintenance {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        maintenance(Seen::There(Reserved { start: now(), end: now(), flags, nodes: ["w-0".to_owned()].into() }))
+    }
+
+    #[test]
+    fn its_reservation_goes_first_as_slurm_forgets_no_node_that_is_reserved() {
+        let ours = reserved(&["MAINT"]);
+        let (workers, ghosts) = ([worker(0, Stage::Ready, busy())], [ghost(0, gone())]);
+        let with = |maintenance, ghosts| Remains { maintenance, ..remains(&[], ghosts, &[]) };
+        let busy = Remains { maintenance: &ours, ..remains(&workers, &[], &[]) };
+        assert_eq!(words(&busy), ["unreserve `R`", "drain w-0: NodeSet is being deleted"]);
+        assert_eq!(words(&with(&ours, &ghosts)), ["unreserve `R`"]);
+        assert!(deletion(&with(&ours, &ghosts)).report.message().contains("reservation `R` is being deleted"));
+        let unknown = maintenance(Seen::Unknown("nobody answers".into()));
+        assert_eq!(words(&with(&unknown, &ghosts)), [""; 0]);
+        // Where it was told and refused, that is said; and by force it goes on.
+        let told = Told { booking: None, refusal: Some("error 2055".into()), again_in: Duration::from_secs(5) };
+        let refused = Maintenance { told: Some(told), ..ours.clone() };
+        assert!(deletion(&with(&refused, &ghosts)).report.message().contains("error 2055"));
+        assert_eq!(words(&Remains { leave: Leave::Now, ..with(&refused, &[]) }), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn a_reservation_of_another_hand_stays() {
+        assert_eq!(words(&Remains { maintenance: &reserved(&[]), ..remains(&[], &[], &[]) }), ["release the NodeSet"]);
     }
 
     #[test]

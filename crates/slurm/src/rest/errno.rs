@@ -36,6 +36,11 @@ impl Errno {
         [Self::AUTHENTICATION_FAILED, Self::CREDENTIAL_INVALID, Self::CREDENTIAL_EXPIRED, Self::REST_AUTHENTICATION].contains(&self)
     }
 
+    /// A number of the operating system's, such as that of a broken connection: slurmctld ended or began anew while slurmrestd asked it.
+    pub fn is_of_the_system(self) -> bool {
+        (1..1000).contains(&self.0)
+    }
+
     /// The thing that was named does not exist.
     pub fn means_not_found(self) -> bool {
         [Self::INVALID_PARTITION, Self::INVALID_JOB, Self::INVALID_NODE, Self::INVALID_RESERVATION].contains(&self)
