@@ -168,13 +168,15 @@ async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Resul
     refused
 }
 
-/// A call for each node that is down and empty, since Slurm takes one name at a time. One that is reserved or got a job is refused by Slurm itself, and
+/// A call for each node that is down or drained by us, and empty, since Slurm takes one name at a time. One that is reserved or got a job is refused by Slurm itself, and
 /// keeps no other from being deleted.
 async fn forget(client: &Client, nodes: &[String]) -> Result<(), RestError> {
     let wanted: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
     let mut gone: Vec<NodeName> = Vec::new();
     let mut take = |node: Node| {
-        let is_gone = node.state.has(&NodeState::Down) && !node.state.is_busy() && node.alloc_cpus == 0;
+        // One that we drained is back from DOWN where a slurmctld that had just begun heard its slurmd once more before that ended.
+        let takes_none = node.state.has(&NodeState::Down) || hold(&node) == Hold::DrainedByUs;
+        let is_gone = takes_none && !node.state.is_busy() && node.alloc_cpus == 0;
         if wanted.contains(node.name.as_str()) && is_gone {
             gone.extend(NodeName::parse(&node.name).ok());
         }

@@ -221,3 +221,24 @@ async fn a_reservation_of_another_kind_is_left_alone(#[case] booking: Option<Boo
     Wish::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.sim.world(|world| world.reservations.clone()), before);
 }
+
+#[rstest]
+#[case::down("slurm-operator: Pod is gone", true, false, true)]
+#[case::drained_by_us_and_back_from_down("slurm-operator: Pod is terminating", false, true, true)]
+#[case::drained_by_others("bad disk", false, true, false)]
+#[case::open("", false, false, false)]
+#[tokio::test]
+async fn only_what_takes_no_jobs_is_forgotten(
+    #[case] reason: &str,
+    #[case] is_down: bool,
+    #[case] is_draining: bool,
+    #[case] is_forgotten: bool,
+) {
+    let ground = Ground::new(|node| {
+        (node.is_down, node.is_draining) = (is_down, is_draining);
+        reason.clone_into(&mut node.reason);
+    })
+    .await;
+    Wish::Forget(vec!["worker-0".to_owned()]).carry_out(&ground.client).await.unwrap();
+    assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_forgotten);
+}
