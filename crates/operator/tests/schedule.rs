@@ -2,6 +2,7 @@
 //! wants it any more.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
     reason = "a failed unwrap is a failed test, and the stand-in runs by the real clock"
 )]
@@ -54,7 +55,8 @@ async fn reserved(cluster: &Cluster<'_>, start: Timestamp, minutes: u64, flags: 
         let Some(found) = reservation(cluster) else { return Err("there is none".to_owned()) };
         let mut wanted: Vec<&str> = flags.iter().copied().chain(["IGNORE_JOBS", "MAINT"]).collect();
         let mut has: Vec<&str> = found.flags.iter().map(String::as_str).collect();
-        (wanted.sort_unstable(), has.sort_unstable());
+        wanted.sort_unstable();
+        has.sort_unstable();
         let is_so = (found.start, found.end) == (start, start + minutes * 60) && found.nodes == nodes && has == wanted;
         if is_so && found.users == ["slurm"] { Ok(()) } else { Err(format!("{found:?}")) }
     })

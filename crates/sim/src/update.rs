@@ -237,15 +237,15 @@ impl World {
             None if is_new => return Err(Refusal::new(2053, "A start time must be given.  No reservation created.")),
             None => {}
         }
-        if is_new && record.start < self.now && record.hours_apart().is_some() && !record.is_forced() {
-            return Err(Refusal::new(2054, why));
-        }
         record.end = match (number(&body["end_time"]), number(&body["duration"])) {
             (Some(end), _) => end,
             (None, Some(minutes)) => record.start + minutes * 60,
             (None, None) if is_new => return Err(Refusal::new(2053, why)),
             (None, None) => record.start + length,
         };
+        if is_new && record.end <= self.now {
+            return Err(Refusal::new(2054, why));
+        }
         let ignores_jobs = record.flags.iter().any(|flag| flag == "IGNORE_JOBS");
         if is_new && !ignores_jobs && record.nodes.iter().any(|name| self.nodes.get(name).is_some_and(|node| node.is_busy(self.now))) {
             return Err(Refusal::new(2016, why));

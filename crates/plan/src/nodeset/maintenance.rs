@@ -254,10 +254,10 @@ fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, 
         None
     };
     let count = reserved.nodes.len();
-    let mut message = format!("reservation `{name}` has {count} nodes from {} to {}", written(reserved.start), written(reserved.end));
-    if has_begun && !has_start {
-        message += &format!("; the one for {} is made when it is over", written(wanted.start));
-    }
+    let next_one =
+        if has_begun && !has_start { format!("; the one for {} is made when it is over", written(wanted.start)) } else { String::new() };
+    let (start, end) = (written(reserved.start), written(reserved.end));
+    let message = format!("reservation `{name}` has {count} nodes from {start} to {end}{next_one}");
     let made_for = Some(if has_start { wanted.start } else { made_for.unwrap_or(reserved.start) });
     match refusal {
         Some(why) => {

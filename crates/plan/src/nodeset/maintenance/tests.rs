@@ -28,6 +28,7 @@ fn there(start: i64, end: i64, flags: &[&str], nodes: &[&str]) -> Seen {
     Seen::There(Reserved { start: at(start), end: at(end), flags, nodes: set(nodes) })
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "a table reads better with it")]
 fn made_for(start: i64) -> Option<(Saying, Timestamp)> {
     Some((Saying { type_: RESERVATION_CREATED, standing: Standing::True, reason: Reason::Created, message: "was there".into() }, at(start)))
 }
@@ -182,7 +183,7 @@ fn what_slurm_refuses_is_quoted_and_not_repeated_at_once() {
     assert_eq!((standing, reason), (Standing::False, Reason::ReservationRefused));
     assert!(message.contains("no such flag") && message.contains("scontrol"), "{message}");
     // When its time is up it is tried again, and still said.
-    let again = planned(&Maintenance { told: Some(told(&booking, 0)), ..absent.clone() }, 0);
+    let again = planned(&Maintenance { told: Some(told(&booking, 0)), ..absent }, 0);
     assert_eq!(words(&again), ["reserve w-0 in `R`"]);
     assert!(saying(&again).2.contains("no such flag"));
     // Another wish has not been refused.
