@@ -100,6 +100,8 @@ async fn edits(bench: &Bench) -> Result<(), String> {
     holds(bench.client.write_reservation(&unknown).await.is_err_and(|error| error.to_string().contains("BOGUS")), || {
         "BOGUS is taken".to_owned()
     })?;
+    // A real server makes it all the same, without that flag.
+    let _ = bench.client.delete_reservation("contract").await;
     let forced = maintenance(bench, now(bench) + 3600, &["FORCE_START"]);
     if bench.version >= Version::V44 {
         refused(bench.client.write_reservation(&forced).await, Errno::INVALID_RESERVATION)?;
