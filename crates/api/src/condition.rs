@@ -26,10 +26,19 @@ pub const NODE_ANNOTATIONS_APPLIED: &str = "NodeAnnotationsApplied";
 pub const RECORDS_CURRENT: &str = "RecordsCurrent";
 
 /// Every condition that we write on our resources.
-pub const OURS: [&str; 8] =
-    [READY, SPEC_ACCEPTED, SCHEMA_CURRENT, CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT];
+pub const OURS: [&str; 9] = [
+    READY,
+    SPEC_ACCEPTED,
+    SCHEMA_CURRENT,
+    CONFIGURATION_APPLIED,
+    SLURM_REACHABLE,
+    GRES_AGREES,
+    NODE_ANNOTATIONS_APPLIED,
+    RECORDS_CURRENT,
+    RESERVATION_CREATED,
+];
 
-/// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. Its reasons are [`CREATED`] and [`NOT_EXISTS`].
+/// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. The reasons that others know are [`CREATED`] and [`NOT_EXISTS`].
 pub const RESERVATION_CREATED: &str = "ReservationCreated";
 pub const CREATED: &str = "Created";
 pub const NOT_EXISTS: &str = "NotExists";
@@ -95,6 +104,14 @@ pub enum Reason {
     SlurmAnswers,
     /// What Slurm says about the workers is not known.
     SlurmUnknown,
+    /// The reservation for a scheduled update is in Slurm.
+    Created,
+    /// It was, and is over.
+    NotExists,
+    /// It is not made yet.
+    ReservationPending,
+    /// It cannot be made or changed as the spec asks.
+    ReservationRefused,
     /// Workers are up, and Slurm has no record of them.
     SlurmNodeNotRegistered,
 }
@@ -116,6 +133,9 @@ impl Reason {
                 | Self::WorkersBehind
                 | Self::SlurmAnswers
                 | Self::RecordsKept
+                | Self::Created
+                | Self::NotExists
+                | Self::ReservationPending
         )
     }
 
@@ -150,6 +170,10 @@ impl Reason {
             Self::RecordsKept => "RecordsKept",
             Self::SlurmAnswers => "SlurmAnswers",
             Self::SlurmUnknown => "SlurmUnknown",
+            Self::Created => CREATED,
+            Self::NotExists => NOT_EXISTS,
+            Self::ReservationPending => "ReservationPending",
+            Self::ReservationRefused => "ReservationRefused",
             Self::SlurmNodeNotRegistered => "SlurmNodeNotRegistered",
         }
     }

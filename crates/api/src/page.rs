@@ -4,10 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::{
-    API_VERSION, crd,
-    unserved::{gaps, is_served},
-};
+use crate::{API_VERSION, crd, unserved::is_served};
 
 /// A page in Markdown.
 pub struct Page {
@@ -80,14 +77,6 @@ fn page(definition: &Value, example: &str, manifests: &[&Value]) -> String {
     line(&mut text, &format!("\n`kubectl get {}.{}`; short names {}.", plural(names), crate::GROUP, short.join(", ")));
     line(&mut text, &format!("\n## Example\n\n```yaml\n{example}```"));
 
-    let mut gaps = gaps(kind).peekable();
-    if gaps.peek().is_some() {
-        line(
-            &mut text,
-            "\n## Not served yet\n\nThese fields are accepted, and the object's `SpecAccepted` condition says what they cost:\n",
-        );
-        gaps.for_each(|(field, words)| line(&mut text, &format!("- `spec.{field}`: {words}")));
-    }
     for (part, title) in [("spec", "Spec"), ("status", "Status")] {
         line(&mut text, &format!("\n## {title}\n\n| field | type | default | meaning | example |\n|---|---|---|---|---|"));
         let values: Vec<_> = manifests.iter().map(|manifest| &manifest[part]).collect();

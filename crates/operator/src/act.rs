@@ -114,6 +114,8 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 | Action::Describe { .. }
                 | Action::Place { .. }
                 | Action::Forget { .. }
+                | Action::Reserve { .. }
+                | Action::Unreserve { .. }
                 | Action::Release,
                 _,
             )

@@ -8,6 +8,7 @@ mod deletion;
 mod farewell;
 mod ghost;
 pub(crate) mod gres;
+mod maintenance;
 mod pin;
 mod place;
 mod protect;
@@ -52,6 +53,7 @@ use self::{
     claim::observe_claims,
     count::{count, keep_counts},
     ghost::{confirm_gone, observe_ghosts},
+    maintenance::observe_maintenance,
     pin::Pinning,
     protect::Turn,
     reach::{keep_saying, observe_reach},
@@ -138,7 +140,8 @@ impl Reconcile<NodeSet> for NodeSets {
             let pod = site::pod(&nodeset, references.as_ref().ok()?, &slot, &ghost.node, |_| None).ok()?;
             Some((slot, pod))
         });
-        record::observe_needs(&mut workers, &mut ghosts, prunes, &cluster);
+        let maintenance = observe_maintenance(&nodeset, &cluster);
+        record::observe_needs(&mut workers, &mut ghosts, prunes, &maintenance.name, &cluster);
         let tries = tries::recall(&nodeset, &workers, context);
         plan::note_outdated(&mut workers, &tries);
         let mut plan = plan::nodeset(plan::Observed {
@@ -162,6 +165,7 @@ impl Reconcile<NodeSet> for NodeSets {
             tries: &tries,
             max_unavailable: nodeset.spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
             update: update(&nodeset),
+            maintenance: &maintenance,
             revisions: &revisions,
             reach,
             moves: place::observe_moves(&nodeset, &workers, context),
@@ -201,6 +205,7 @@ impl Reconcile<NodeSet> for NodeSets {
         place::remember_move(&nodeset, &plan.actions, &workers, context);
         // Where no pod can be made, those that are there are still told of and shown as they are.
         plan.actions.iter().for_each(|action| cluster.tell(action));
+        maintenance::announce(&nodeset, &plan.actions, context);
         let shown = act(&on_pods, None, context).await;
         done?;
         let now = context.clock.now();
@@ -255,7 +260,8 @@ fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<rend
 fn update(nodeset: &NodeSet) -> plan::Update {
     match nodeset.spec.update_strategy.as_ref().map(|strategy| strategy.kind).unwrap_or_default() {
         UpdateKind::RollingUpdate => plan::Update::Rolling,
-        UpdateKind::OnDelete | UpdateKind::ScheduledUpdate => plan::Update::OnDelete,
+        UpdateKind::OnDelete => plan::Update::OnDelete,
+        UpdateKind::ScheduledUpdate => plan::Update::Scheduled,
     }
 }
 

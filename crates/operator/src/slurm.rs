@@ -4,6 +4,7 @@
 //! slurmrestd that hangs holds up that task and no other.
 
 mod address;
+mod booking;
 mod hold;
 mod link;
 mod question;
@@ -25,7 +26,7 @@ use futures::{
 use jiff::Timestamp;
 use kube::runtime::reflector::{ObjectRef, Store};
 use slipway_api::{NodeSet, RestApi, SlurmController};
-use slipway_plan::nodeset::Refusal;
+use slipway_plan::nodeset::{Refusal, Told};
 use slipway_runtime::{clock::Clock, hub::Filled, metrics::Metrics};
 use slipway_slurm::{rest::Client, snapshot::Snapshot};
 use tokio::sync::OwnedSemaphorePermit;
@@ -121,11 +122,23 @@ impl Clusters {
         self.links().get(&Key::new(namespace, controller)).map(|link| link.refusals(node)).unwrap_or_default()
     }
 
+    /// What Slurm was last told about a reservation, and what came of it. Never waits.
+    pub fn booked(&self, namespace: &str, controller: &str, reservation: &str) -> Option<Told> {
+        self.links().get(&Key::new(namespace, controller)).and_then(|link| link.booked(reservation))
+    }
+
     /// Has nodes and queue read soon unless they just were, before a decision that must not miss a job that came a moment ago. Whoever looks at
     /// the cluster is woken when that is done.
     pub fn read_soon(&self, namespace: &str, controller: &str) {
         if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
             link.read_soon();
+        }
+    }
+
+    /// Has nodes and reservations read soon, before a decision that must not miss one of these.
+    pub fn read_reservations_soon(&self, namespace: &str, controller: &str) {
+        if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
+            link.read_reservations_soon();
         }
     }
 

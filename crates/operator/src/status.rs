@@ -1,5 +1,8 @@
 //! Writes status, only where it differs.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{Resource, ResourceExt, core::ApiResource};
 use serde::{Serialize, de::DeserializeOwned};
@@ -8,8 +11,8 @@ use slipway_api::{
     API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
     SlurmController, Token, TokenStatus,
     condition::{
-        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT, Reason, SLURM_REACHABLE, SPEC_ACCEPTED,
-        Saying, Standing,
+        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT, RESERVATION_CREATED, Reason,
+        SLURM_REACHABLE, SPEC_ACCEPTED, Saying, Standing,
     },
     label::Component,
 };
@@ -98,7 +101,7 @@ pub(crate) async fn report<K: Reported>(
         .chain(accepted(&report.findings))
         .chain(context.guard.saying(K::KIND))
         .collect();
-    write(object, sayings, &[], fill, context).await
+    write(object, sayings, &report.moments, &[], fill, context).await
 }
 
 /// Keeps what there is to say about an object, for a pass that fails before it can report.
@@ -111,12 +114,20 @@ pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure
     let ready = Saying { type_: READY, standing: Standing::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
     let kept: &[&str] = match &noted {
-        Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT],
-        None => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT, SPEC_ACCEPTED],
+        Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT, RESERVATION_CREATED],
+        None => &[
+            CONFIGURATION_APPLIED,
+            SLURM_REACHABLE,
+            GRES_AGREES,
+            NODE_ANNOTATIONS_APPLIED,
+            RECORDS_CURRENT,
+            RESERVATION_CREATED,
+            SPEC_ACCEPTED,
+        ],
     };
     let findings = accepted(&noted.unwrap_or_default());
     let sayings = std::iter::once(ready).chain(findings).chain(context.guard.saying(K::KIND)).collect();
-    if let Err(error) = write(object, sayings, kept, |_| {}, context).await {
+    if let Err(error) = write(object, sayings, &BTreeMap::new(), kept, |_| {}, context).await {
         tracing::warn!(error = chain(&error), "the failure could not be shown on the resource");
     }
 }
@@ -142,10 +153,12 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Writes `sayings` as conditions, and of those that are there the ones in `kept`; other conditions of ours go away.
+/// Writes `sayings` as conditions, and of those that are there the ones in `kept`; other conditions of ours go away. `moments` are shown as those of
+/// their last changes.
 async fn write<K: Reported>(
     object: &K,
     sayings: Vec<Saying>,
+    moments: &BTreeMap<&'static str, Timestamp>,
     kept: &[&str],
     fill: impl FnOnce(&mut K::Status),
     context: &Context,
@@ -170,7 +183,11 @@ async fn write<K: Reported>(
     // Ours only: conditions of others are theirs to keep.
     let conditions = before.iter().filter(|condition| kept.contains(&condition.type_.as_str())).cloned();
     let ready = sayings.iter().find(|saying| saying.type_ == READY).cloned();
-    let said = sayings.into_iter().map(|saying| saying.condition(generation, &before, Time(now)));
+    let said = sayings.into_iter().map(|saying| {
+        let moment = moments.get(saying.type_);
+        let condition = saying.condition(generation, &before, Time(now));
+        Condition { last_transition_time: moment.map_or(condition.last_transition_time, |moment| Time(*moment)), ..condition }
+    });
     *K::conditions(&mut status) = said.chain(conditions).collect();
 
     let (mut known, mut status) = (to_value(&known), to_value(&status));

@@ -10,8 +10,8 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, Layout, Leave, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage, Tries, Update,
-        Worker, nodeset as plan,
+        Finish, Hold, Host, InSlurm, Layout, Leave, Maintenance, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage,
+        Tries, Update, Worker, nodeset as plan,
     },
 };
 
@@ -84,6 +84,7 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
     let (seen, tries) = (SeenChildren::new(), Tries::new());
     let stored = Revision { name: "worker-now".into(), uid: "r".into(), hash: "now".into(), number: 1, meaning: "now".into() };
     let revisions = Revisions { meaning: "now".into(), data: serde_json::Value::Null, stored: vec![stored], keep: 0 };
+    let maintenance = Maintenance::none("SlurmOperatorMaint-worker".to_owned());
     let pass = || {
         plan(Observed {
             namespace: "slurm",
@@ -106,6 +107,7 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
             tries: &tries,
             max_unavailable: 1,
             update: Update::Rolling,
+            maintenance: &maintenance,
             revisions: &revisions,
             reach: Reach::Answers,
             moves: Moves::Now,

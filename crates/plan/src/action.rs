@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use slipway_api::child::{Child, ChildKey};
 
-use crate::nodeset::{Place, Slot};
+use crate::nodeset::{Booking, Place, Slot};
 
 /// One write. Each can be repeated without harm.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,10 @@ pub enum Action {
     DropRevision { name: String, uid: String },
     /// Delete records of Slurm whose pods are gone for good.
     Forget { nodes: Vec<String> },
+    /// Make or change a reservation of Slurm in which workers are replaced.
+    Reserve { name: String, booking: Booking },
+    /// Delete such a reservation.
+    Unreserve { name: String },
     /// Let a NodeSet go that is being deleted.
     Release,
     /// Tell Slurm where these nodes are in the network, or what they have.
@@ -128,6 +132,10 @@ impl fmt::Display for Action {
             Self::RenumberRevision { name, number, .. } => write!(out, "renumber revision `{name}` to {number}"),
             Self::DropRevision { name, .. } => write!(out, "drop revision `{name}`"),
             Self::Forget { nodes } => write!(out, "forget {}", nodes.join(", ")),
+            Self::Reserve { name, booking } => {
+                write!(out, "reserve {} in `{name}`", booking.nodes.iter().cloned().collect::<Vec<_>>().join(", "))
+            }
+            Self::Unreserve { name } => write!(out, "unreserve `{name}`"),
             Self::Release => out.write_str("release the NodeSet"),
             Self::Place { nodes, place } => write!(out, "place {}: {place}", nodes.join(", ")),
             Self::Describe { comments } => write!(out, "describe {}", comments.keys().cloned().collect::<Vec<_>>().join(", ")),

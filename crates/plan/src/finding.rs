@@ -10,7 +10,7 @@ mod known;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use slipway_api::{image, unserved::unserved};
+use slipway_api::{image, unserved::obstacle_in};
 
 use crate::nodeset::gres::{self, Places};
 
@@ -101,7 +101,7 @@ pub fn findings(kind: Kind, object: &Value, references: &References) -> Vec<Find
     found.extend(gres::findings_of_spec(&references.gres).into_iter().map(warning));
     found.extend(about_deprecated(kind, spec));
     found.extend(about_external_ips(kind, spec));
-    found.extend(unserved(kind.as_str(), spec).into_iter().map(|unserved| warning(unserved.words)));
+    found.extend(obstacle_in(kind.as_str(), spec).map(warning));
     found.extend(known::unknown_fields(kind, spec).into_iter().map(warning));
     found.sort_by_key(|finding| finding.weight);
     found

@@ -23,6 +23,7 @@ pub mod gres;
 mod hold;
 mod in_slurm;
 mod layout;
+mod maintenance;
 mod mirror;
 mod permit;
 mod pin;
@@ -32,6 +33,7 @@ mod record;
 mod registration;
 mod removal;
 mod revision;
+mod schedule;
 mod site;
 mod slot;
 mod switch;
@@ -45,6 +47,7 @@ pub use claim::{Claim, Keeper, without_idle_handovers};
 pub use deletion::{Remains, deletion};
 pub use in_slurm::{Finish, Hold, InSlurm};
 pub use layout::Layout;
+pub use maintenance::{Booking, Maintenance, Reserved, Seen, Told};
 pub use mirror::plan_protection;
 pub use permit::{Permit, doubts};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
@@ -52,6 +55,7 @@ pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
 pub use record::{Needed, Record, note_outdated};
 pub use revision::{Hash, Revision, Revisions};
+pub use schedule::{MAINT, Schedule};
 pub use site::{Site, Sites};
 pub use slot::Slot;
 pub use tries::Tries;
@@ -98,6 +102,8 @@ pub struct Observed<'a> {
     pub max_unavailable: usize,
     /// How workers get a changed template.
     pub update: Update,
+    /// The reservation in which scheduled updates happen.
+    pub maintenance: &'a Maintenance,
     pub revisions: &'a Revisions,
     /// Whether Slurm can be asked about the workers.
     pub reach: Reach,
@@ -125,6 +131,7 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     hold::plan_holds(&observed, &leaving, &mut plan);
     claim::plan_claims(&observed, &leaving.scaled, &mut plan);
     place::plan_places(&observed, &mut plan);
+    maintenance::plan_maintenance(&observed, &mut plan);
     mirror::plan_mirror(&observed, &mut plan);
     record::plan_saying(&observed, &mut plan);
     report_progress(&observed, &mut plan);
@@ -214,6 +221,7 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
         let how = match observed.update {
             Update::Rolling => format!("they are replaced, at most {} at a time, when their jobs have ended", observed.max_unavailable),
             Update::OnDelete => "each is replaced when you delete its pod".to_owned(),
+            Update::Scheduled => format!("they are replaced {}, when their jobs have ended", observed.maintenance.when()),
         };
         let why =
             format!("{outdated} of {} workers run an older template than `{}`: {how}", workers.len(), observed.revisions.current().text);

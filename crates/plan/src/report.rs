@@ -1,5 +1,6 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
+use jiff::Timestamp;
 use slipway_api::condition::{Reason, Saying};
 
 use crate::{Action, finding::Finding};
@@ -31,6 +32,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Conditions that only this kind has.
     pub sayings: Vec<Saying>,
+    /// Of some of these, the moment to show where others have that of their last change.
+    pub moments: BTreeMap<&'static str, Timestamp>,
 }
 
 /// Something that has to come first.

@@ -56,6 +56,8 @@ const PROMISES: &[Check] = promises![
     partition::partitions_come_and_go,
     partition::a_missing_partition_is_told_apart,
     reservation::reservations_come_and_go,
+    reservation::a_reservation_follows_edits,
+    reservation::a_running_maintenance_shows_on_its_nodes,
     reservation::a_missing_reservation_is_told_apart,
     gate::a_quiet_table_is_not_sent_again,
     gate::no_change_slips_through_a_gate,

@@ -2,6 +2,34 @@
 
 use serde_json::{Map, Value, json};
 
+/// Every flag that is known.
+pub const FLAGS: [&str; 24] = [
+    "MAINT",
+    "IGNORE_JOBS",
+    "HOURLY",
+    "DAILY",
+    "WEEKLY",
+    "WEEKDAY",
+    "WEEKEND",
+    "FORCE_START",
+    "ALL_NODES",
+    "ANY_NODES",
+    "FLEX",
+    "MAGNETIC",
+    "NO_HOLD_JOBS_AFTER_END",
+    "NO_USER_DELETE",
+    "OVERLAP",
+    "PART_NODES",
+    "PURGE_COMP",
+    "REPLACE",
+    "REPLACE_DOWN",
+    "SKIP",
+    "SPEC_NODES",
+    "STATIC",
+    "TIME_FLOAT",
+    "USER_DELETE",
+];
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReservationRecord {
     pub name: String,
@@ -15,6 +43,26 @@ pub struct ReservationRecord {
 impl ReservationRecord {
     pub fn is_active(&self, now: u64) -> bool {
         self.start <= now && now < self.end
+    }
+
+    /// When it comes again, if it does; all days are alike here.
+    pub fn hours_apart(&self) -> Option<u64> {
+        let recurring = [("HOURLY", 1), ("DAILY", 24), ("WEEKLY", 7 * 24), ("WEEKDAY", 24), ("WEEKEND", 24)];
+        recurring.iter().find(|(flag, _)| self.flags.iter().any(|own| own == flag)).map(|(_, hours)| *hours)
+    }
+
+    /// Whether it may begin in the past.
+    pub fn is_forced(&self) -> bool {
+        self.flags.iter().any(|flag| flag == "FORCE_START")
+    }
+
+    /// Moves one that recurs to its next time; answers whether it is still to be.
+    pub fn goes_on(&mut self, now: u64) -> bool {
+        while let Some(hours) = self.hours_apart().filter(|_| self.end <= now) {
+            self.start += hours * 3600;
+            self.end += hours * 3600;
+        }
+        self.end > now
     }
 
     /// The record in a version's shape.

@@ -6,7 +6,7 @@ use slipway_slurm::hostlist::Hostlist;
 use crate::answer::Refusal;
 use crate::node::{NodeKind, NodeRecord};
 use crate::partition::PartitionRecord;
-use crate::reservation::ReservationRecord;
+use crate::reservation::{FLAGS, ReservationRecord};
 use crate::world::World;
 
 /// The most names one expression may stand for.
@@ -216,12 +216,26 @@ impl World {
         if record.nodes.iter().any(|node| !self.nodes.contains_key(node)) {
             return Err(Refusal::new(2018, why));
         }
-        if let Some(flags) = words(&body["flags"]).filter(|list| !list.is_empty()) {
-            record.flags = flags;
+        // Flags are added and never taken away.
+        for flag in words(&body["flags"]).unwrap_or_default() {
+            if !FLAGS.contains(&flag.as_str()) {
+                return Err(Refusal::new(9207, format!("Unknown flag \"{flag}\"")));
+            }
+            if !record.flags.contains(&flag) {
+                record.flags.push(flag);
+            }
+        }
+        if is_new && record.is_forced() && record.hours_apart().is_none() {
+            return Err(Refusal::new(2053, "FORCE_START flag requires a reoccuring reservation. No reservation created."));
         }
         let length = record.end.saturating_sub(record.start);
-        if let Some(start) = number(&body["start_time"]) {
-            record.start = start;
+        match number(&body["start_time"]) {
+            Some(_) if !is_new && record.is_active(self.now) => {
+                return Err(Refusal::new(2104, format!("Error updating reservation {name}")));
+            }
+            Some(start) => record.start = start,
+            None if is_new => return Err(Refusal::new(2053, "A start time must be given.  No reservation created.")),
+            None => {}
         }
         record.end = match (number(&body["end_time"]), number(&body["duration"])) {
             (Some(end), _) => end,
@@ -229,12 +243,16 @@ impl World {
             (None, None) if is_new => return Err(Refusal::new(2053, why)),
             (None, None) => record.start + length,
         };
+        if is_new && record.end <= self.now {
+            return Err(Refusal::new(2054, why));
+        }
         let ignores_jobs = record.flags.iter().any(|flag| flag == "IGNORE_JOBS");
         if is_new && !ignores_jobs && record.nodes.iter().any(|name| self.nodes.get(name).is_some_and(|node| node.is_busy(self.now))) {
             return Err(Refusal::new(2016, why));
         }
         self.reservations.insert(name, record);
         self.changed.reservations = self.now;
+        self.changed.nodes = self.now;
         Ok(())
     }
 

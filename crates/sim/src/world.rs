@@ -143,7 +143,7 @@ impl World {
             self.changed.nodes = now;
             self.changed.reservations = now;
         }
-        self.reservations.retain(|_, it| it.end > now);
+        self.reservations.retain(|_, it| it.goes_on(now));
         self.schedule();
     }
 

@@ -4,7 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use kube::ResourceExt;
 use serde_json::json;
-use slipway_api::{NodeSet, annotation::JOBS_FINALIZER, name};
+use slipway_api::{
+    NodeSet,
+    annotation::{JOBS_FINALIZER, RESERVATION_FINALIZER},
+    name,
+};
 use slipway_plan::{
     Action,
     nodeset::{Leave, Permit, Remains, Slot, Worker, deletion},
@@ -16,6 +20,7 @@ use super::{
     LOOK_SOON,
     adopt::observe_orphans,
     ghost::{confirm_gone, observe_ghosts},
+    maintenance::{self, observe_maintenance},
     record::observe_needs,
     revision::observe_revisions,
     slurm::Cluster,
@@ -34,6 +39,10 @@ const ORPHAN: &str = "orphan";
 /// How soon to look whether jobs have ended: that they did wakes nobody where their nodes are gone.
 const LOOK_FOR_JOBS: Duration = Duration::from_secs(5);
 
+/// The finalizers that are taken off when nothing is to be waited for. One of them the operator puts on that we take over from: nobody else would take
+/// it off, and the reservation that it stands for is gone by then.
+const OURS: [&str; 2] = [JOBS_FINALIZER, RESERVATION_FINALIZER];
+
 /// Whether the NodeSet has the finalizer.
 pub(super) fn is_held(nodeset: &NodeSet) -> bool {
     nodeset.finalizers().iter().any(|finalizer| finalizer == JOBS_FINALIZER)
@@ -50,7 +59,7 @@ pub(super) async fn hold(nodeset: &NodeSet, context: &Context) -> Result<(), Err
 
 /// Brings a NodeSet that is being deleted nearer to its end.
 pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Next, Error> {
-    if !is_held(nodeset) {
+    if !nodeset.finalizers().iter().any(|finalizer| OURS.contains(&finalizer.as_str())) {
         return Ok(Next::OnChange); // its pods go with it
     }
     let (namespace, controller) = (nodeset.namespace().unwrap_or_default(), &nodeset.spec.controller_ref.name);
@@ -58,7 +67,8 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     let revisions = observe_revisions(nodeset, context);
     let (workers, _) = observe_workers(nodeset, &revisions, &cluster, context);
     let mut ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
-    observe_needs(&mut [], &mut ghosts, true, &cluster);
+    let maintenance = observe_maintenance(nodeset, &cluster);
+    observe_needs(&mut [], &mut ghosts, true, &maintenance.name, &cluster);
     let (now, uid) = (context.clock.now(), nodeset.uid().unwrap_or_default());
     let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     let partition = name::slurm_nodeset(&nodeset.name_any(), hostname);
@@ -69,6 +79,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
         forgotten_at: context.memory.forgotten.get(&uid),
         jobs: observe_jobs(&namespace, controller, &partition, &workers, &ghosts, context),
         partition: &partition,
+        maintenance: &maintenance,
         cluster_is_gone: cluster_is_gone(&namespace, controller, context),
         is_orphaning: nodeset.finalizers().iter().any(|finalizer| finalizer == ORPHAN),
         has_orphans: !observe_orphans(nodeset, context).is_empty(),
@@ -87,6 +98,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     if plan.actions.iter().any(|action| matches!(action, Action::Forget { .. })) {
         context.memory.forgotten.insert(uid, now);
     }
+    maintenance::announce(nodeset, &plan.actions, context);
     status::report(nodeset.as_ref(), &plan.report, |_| {}, context).await?;
     let look = if is_unconfirmed { LOOK_SOON } else { LOOK_FOR_JOBS };
     Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
@@ -110,13 +122,15 @@ fn observe_jobs(
         return Ok(Vec::new()); // asked when the last one is gone
     }
     context.clusters.read_soon(namespace, controller);
+    // What names a node keeps Slurm from forgetting it; and one that was deleted is there again where slurmctld began anew before it saved that.
+    context.clusters.read_reservations_soon(namespace, controller);
     let nodes: Vec<&str> = ghosts.iter().map(|ghost| ghost.node.as_str()).collect();
     let snapshot = context.clusters.snapshot(namespace, controller);
     jobs_naming(snapshot.as_deref(), partition, &nodes, Instant::now())
 }
 
 async fn release(nodeset: &NodeSet, context: &Context) -> Result<Next, Error> {
-    let left = nodeset.finalizers().iter().filter(|finalizer| *finalizer != JOBS_FINALIZER).cloned().collect::<Vec<_>>();
+    let left = nodeset.finalizers().iter().filter(|finalizer| !OURS.contains(&finalizer.as_str())).cloned().collect::<Vec<_>>();
     write_finalizers(nodeset, &left, context).await?;
     context.say(
         nodeset,

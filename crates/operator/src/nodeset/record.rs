@@ -51,8 +51,8 @@ pub(super) fn compare_ghosts(ghosts: &mut [Ghost], missing: usize, cluster: &Clu
     }
 }
 
-/// Finds out who needs the records that may be deleted or made anew.
-pub(super) fn observe_needs(workers: &mut [Worker], ghosts: &mut [Ghost], with_all_ghosts: bool, cluster: &Cluster<'_>) {
+/// Finds out who needs the records that may be deleted or made anew, beside the NodeSet's `own` reservation.
+pub(super) fn observe_needs(workers: &mut [Worker], ghosts: &mut [Ghost], with_all_ghosts: bool, own: &str, cluster: &Cluster<'_>) {
     let of_workers = workers.iter_mut().map(|Worker { node, record, .. }| (node.as_str(), record, false));
     let of_ghosts = ghosts.iter_mut().map(|Ghost { node, record, .. }| (node.as_str(), record, with_all_ghosts));
     let mut asked: Vec<(&str, &mut Record)> = of_workers
@@ -64,7 +64,7 @@ pub(super) fn observe_needs(workers: &mut [Worker], ghosts: &mut [Ghost], with_a
         return;
     }
     let nodes: Vec<&str> = asked.iter().map(|(node, _)| *node).collect();
-    let needs = cluster.needs(&nodes);
+    let needs = cluster.needs(&nodes, own);
     for (node, record) in &mut asked {
         record.needed = match &needs {
             Err(why) => Needed::Unknown(why.clone()),

@@ -3,7 +3,7 @@
 mod confirm;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     mem::{Discriminant, discriminant},
 };
 
@@ -12,12 +12,13 @@ use slipway_api::slurm_node::FAREWELL;
 use slipway_plan::{
     Action,
     gate::Answer,
-    nodeset::{Finish, Hold, InSlurm, Place},
+    nodeset::{Finish, Hold, InSlurm, Place, Reserved, Seen, Told as Booked},
 };
 use slipway_slurm::{
     config::member::Members,
+    hostlist::Hostlist,
     registration::Inputs,
-    rest::model::{Node, NodeState},
+    rest::model::{Node, NodeState, Reservation},
     snapshot::{self, Deadline, Nodes, Snapshot},
 };
 use tokio::time::Instant;
@@ -74,6 +75,7 @@ impl<'a> Cluster<'a> {
             topology: record.map(|record| record.topology.clone()).unwrap_or_default(),
             features: record.map(|record| record.features.clone()).unwrap_or_default(),
             active_features: record.map(|record| record.active_features.clone()).unwrap_or_default(),
+            reservations: record.map(|record| record.reservation.clone()).unwrap_or_default(),
             is_misplaced: record.is_some_and(|record| self.is_misplaced(record)),
             refusals: self.context.clusters.refusals(self.namespace, self.controller, node),
             finish: match snapshot.job_deadline(node, now) {
@@ -90,6 +92,20 @@ impl<'a> Cluster<'a> {
             }
             _ => known,
         }
+    }
+
+    /// The reservation of this name in Slurm, and what Slurm was last told about it.
+    pub(super) fn reservation(&self, name: &str) -> (Seen, Option<Booked>) {
+        let known = match self.snapshot.as_deref() {
+            Some(snapshot) => snapshot.reservation(name, Instant::now()).map_err(|why| why.to_string()),
+            None => Err("there is no RestApi by which Slurm could be asked".to_owned()),
+        };
+        let seen = match known {
+            Ok(Some(reservation)) => seen(reservation),
+            Ok(None) => Seen::Absent,
+            Err(cause) => Seen::Unknown(cause),
+        };
+        (seen, self.context.clusters.booked(self.namespace, self.controller, name))
     }
 
     /// Whether its nodes are known, all of them; else why not.
@@ -116,6 +132,14 @@ impl<'a> Cluster<'a> {
             Action::Place { nodes, place } => return self.place(nodes, place),
             Action::Reconfigure { why } => {
                 self.wish(Wish::Reconfigure(why.clone()));
+                return;
+            }
+            Action::Reserve { name, booking } => {
+                self.wish(Wish::Reserve(name.clone(), Some(booking.clone())));
+                return;
+            }
+            Action::Unreserve { name } => {
+                self.wish(Wish::Reserve(name.clone(), None));
                 return;
             }
             Action::Forget { nodes } => (nodes, Hold::Open, None, Wish::Forget(self.starts(nodes))),
@@ -165,8 +189,8 @@ impl<'a> Cluster<'a> {
     }
 
     /// Who needs the records of these nodes; see [`needs`]. Has the queue read where that is not certain.
-    pub(super) fn needs(&self, nodes: &[&str]) -> Result<(BTreeMap<String, String>, bool), String> {
-        let needs = needs(self.snapshot.as_deref(), nodes, Instant::now());
+    pub(super) fn needs(&self, nodes: &[&str], own: &str) -> Result<(BTreeMap<String, String>, bool), String> {
+        let needs = needs(self.snapshot.as_deref(), nodes, own, Instant::now());
         if needs.as_ref().is_ok_and(|(found, is_certain)| !is_certain && nodes.iter().any(|node| !found.contains_key(*node))) {
             self.context.clusters.read_soon(self.namespace, self.controller);
         }
@@ -227,6 +251,20 @@ impl<'a> Cluster<'a> {
 
     fn key(&self, node: &str) -> String {
         format!("{}/{}/{node}", self.namespace, self.controller)
+    }
+}
+
+/// A reservation as Slurm shows it.
+fn seen(reservation: &Reservation) -> Seen {
+    let Reservation { start_time, end_time, node_list, flags, .. } = reservation;
+    let (Some(start), Some(end)) = (start_time.moment(), end_time.moment()) else {
+        return Seen::Unknown("Slurm does not tell when it begins and ends".to_owned());
+    };
+    // One that lost its last node has none.
+    let nodes = if node_list.is_empty() { Ok(BTreeSet::new()) } else { Hostlist::parse(node_list).map(|nodes| nodes.names().collect()) };
+    match nodes {
+        Ok(nodes) => Seen::There(Reserved { start, end, flags: flags.iter().cloned().collect(), nodes }),
+        Err(wrong) => Seen::Unknown(wrong.to_string()),
     }
 }
 

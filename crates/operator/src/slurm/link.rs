@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use slipway_plan::nodeset::Refusal;
+use slipway_plan::nodeset::{Refusal, Told};
 use slipway_runtime::metrics::{Metrics, SlurmCall, SlurmCallKind};
 use slipway_slurm::{
     rest::{
@@ -26,6 +26,7 @@ use tokio::{
 
 use super::{
     Ground, Key, Wanted, Wish,
+    booking::Bookings,
     question::FRESH,
     refusal::Refusals,
     token::{KeyPlace, Tokens},
@@ -61,6 +62,7 @@ struct Line {
     comments: Mutex<BTreeMap<String, String>>,
     wished: Notify,
     refusals: Refusals,
+    bookings: Bookings,
     /// Somebody decides by the queue.
     queue_wanted: Notify,
 }
@@ -87,6 +89,7 @@ impl Link {
             comments: Mutex::default(),
             wished: Notify::new(),
             refusals: Refusals::default(),
+            bookings: Bookings::default(),
             queue_wanted: Notify::new(),
         });
         let work = line.clone();
@@ -130,6 +133,10 @@ impl Link {
         self.line.refusals.of(node)
     }
 
+    pub(super) fn booked(&self, reservation: &str) -> Option<Told> {
+        self.line.bookings.of(reservation)
+    }
+
     pub(super) fn client(&self) -> Arc<Client> {
         self.line.client.clone()
     }
@@ -147,6 +154,10 @@ impl Link {
         }
     }
 
+    pub(super) fn read_reservations_soon(&self) {
+        self.line.handle.read_reservations_soon();
+    }
+
     pub(super) fn read_configuration_soon(&self) {
         self.line.handle.read_all_soon();
         self.line.configuration_soon.notify_one();
@@ -157,6 +168,9 @@ impl Link {
         if let Wish::Describe(comments) = wish {
             locked(&self.line.comments).extend(comments);
         } else {
+            if let Wish::Reserve(name, booking) = &wish {
+                self.line.bookings.begin(name, booking.as_ref());
+            }
             let mut wishes = locked(&self.line.wishes);
             if !wishes.contains(&wish) {
                 wishes.push_back(wish);
@@ -255,7 +269,11 @@ impl Line {
                 }
                 continue;
             };
-            match wish.carry_out(&self.client).await {
+            let outcome = wish.carry_out(&self.client).await;
+            if let Wish::Reserve(name, booking) = &wish {
+                self.bookings.end(name, booking.as_ref(), outcome.as_ref().copied());
+            }
+            match outcome {
                 Ok(()) => tracing::info!(controller = %self.key, %wish, "Slurm was told"),
                 Err(error) => {
                     tracing::warn!(controller = %self.key, %wish, %error, "Slurm could not be told");
@@ -265,12 +283,16 @@ impl Line {
                         self.refusals.note(nodes, place, &error.to_string());
                         wake();
                     }
+                    if let Wish::Reserve(..) = &wish {
+                        wake();
+                    }
                 }
             }
             // Only now, so that nobody leaves it a second time meanwhile.
             locked(&self.wishes).pop_front();
             match wish {
                 Wish::Reconfigure(_) => self.read_soon(),
+                Wish::Reserve(..) => self.handle.read_reservations_soon(),
                 _ => self.handle.read_soon(),
             }
         }

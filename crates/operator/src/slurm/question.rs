@@ -86,16 +86,17 @@ fn named_by_job<'n>(job: &Job, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n 
 }
 
 /// Who needs the records of these nodes, by node and in words: reservations that name them, now or later, and jobs that hold or require them. Whom
-/// nobody needs is not there.
+/// nobody needs is not there. The reservation called `own` does not count.
 ///
 /// Beside them comes whether that nobody else does is certain: it needs queue and reservations that were read a moment ago. Fails where nothing is known.
-pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], now: Instant) -> Result<(BTreeMap<String, String>, bool), String> {
+pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], own: &str, now: Instant) -> Result<(BTreeMap<String, String>, bool), String> {
     let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
     let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut users: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    for reservation in snapshot.reservations() {
+    // Our own maintenance follows the records, and lets go of one that is to be deleted.
+    for reservation in snapshot.reservations().iter().filter(|reservation| reservation.name != own) {
         let name = &reservation.name;
         for node in named(&reservation.node_list, &nodes).map_err(|error| format!("reservation `{name}`: {error}"))? {
             found.entry(node.to_owned()).or_insert_with(|| format!("reservation `{name}` names it"));

@@ -6,8 +6,11 @@ use std::{
 };
 
 use jiff::Timestamp;
-use slipway_api::slurm_node::{REASON_PREFIX, is_our_reason};
-use slipway_plan::nodeset::{Hold, Place};
+use slipway_api::{
+    image::SLURM_USER,
+    slurm_node::{REASON_PREFIX, is_our_reason},
+};
+use slipway_plan::nodeset::{Booking, Hold, MAINT, Place};
 use slipway_slurm::{
     hostlist::Hostlist,
     name::NodeName,
@@ -16,7 +19,7 @@ use slipway_slurm::{
         Client, RestError,
         error::Class,
         list::Hosts,
-        model::{Node, NodeState, NodeUpdate},
+        model::{Node, NodeState, NodeUpdate, Number, ReservationWrite},
     },
 };
 
@@ -48,6 +51,8 @@ pub enum Wish {
     Describe(BTreeMap<String, String>),
     /// Delete the records of nodes whose pods are gone. With each node, since when the slurmd that is gone had run: one that started later is not meant.
     Forget(BTreeMap<String, Option<Timestamp>>),
+    /// Make or change the reservation of this name; with nothing, delete it.
+    Reserve(String, Option<Booking>),
 }
 
 impl Wish {
@@ -80,6 +85,7 @@ impl Wish {
             }
             Self::Describe(comments) => describe(client, comments).await,
             Self::Forget(nodes) => forget(client, nodes).await,
+            Self::Reserve(name, booking) => reserve(client, name, booking.as_ref()).await,
         }
     }
 }
@@ -208,6 +214,38 @@ fn is_forgettable(node: &Node) -> bool {
     is_empty && is_out_of_use
 }
 
+/// Makes, changes or deletes a reservation, if it is still as it was when that was decided: one that is not of our kind, and came or became so a moment
+/// ago, is left alone. The reading that follows shows it.
+async fn reserve(client: &Client, name: &str, booking: Option<&Booking>) -> Result<(), RestError> {
+    let there = match client.reservation(name).await {
+        Ok(reservation) => Some(reservation.flags.iter().any(|flag| flag == MAINT)),
+        Err(RestError::NotFound { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    match booking {
+        Some(booking) if there == (!booking.is_new).then_some(true) => client.write_reservation(&written(name, booking)).await,
+        None if there == Some(true) => match client.delete_reservation(name).await {
+            Err(RestError::NotFound { .. }) => Ok(()),
+            told => told,
+        },
+        _ => Ok(()),
+    }
+}
+
+/// A reservation as it is written. Nobody may use it but Slurm's own user, which is said when it is made: whom an administrator lets in later stays.
+fn written(name: &str, booking: &Booking) -> ReservationWrite {
+    let Booking { is_new, start, minutes, nodes, flags } = booking;
+    ReservationWrite {
+        name: name.to_owned(),
+        start_time: start.map(Number::from),
+        duration: u64::try_from(*minutes).ok().map(Number::Set),
+        node_list: nodes.iter().cloned().collect(),
+        users: if *is_new { vec![SLURM_USER.to_owned()] } else { Vec::new() },
+        flags: flags.iter().cloned().collect(),
+        ..ReservationWrite::default()
+    }
+}
+
 impl fmt::Display for Wish {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -219,6 +257,11 @@ impl fmt::Display for Wish {
             Self::Place(nodes, place) => write!(out, "place {}: {place}", nodes.join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
             Self::Forget(nodes) => write!(out, "forget {}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
+            Self::Reserve(name, Some(booking)) => {
+                let nodes: Vec<&str> = booking.nodes.iter().map(String::as_str).collect();
+                write!(out, "reserve {} in `{name}` for {} minutes", nodes.join(","), booking.minutes)
+            }
+            Self::Reserve(name, None) => write!(out, "unreserve `{name}`"),
         }
     }
 }

@@ -7,10 +7,10 @@ use crate::nodeset::gres::Amount;
 
 /// What is found, but for what is not served yet: that has a test of its own.
 fn words(kind: Kind, spec: &Value, references: &References) -> Vec<(Weight, String)> {
-    let unserved = unserved(kind.as_str(), spec);
+    let unserved = obstacle_in(kind.as_str(), spec);
     findings(kind, &json!({ "spec": spec }), references)
         .into_iter()
-        .filter(|finding| !unserved.iter().any(|unserved| unserved.words == finding.words))
+        .filter(|finding| unserved.as_ref() != Some(&finding.words))
         .map(|finding| (finding.weight, finding.words))
         .collect()
 }

@@ -9,7 +9,7 @@ use slipway_api::{
 };
 
 use super::{
-    Ghost, Hold, Leave, Needed, Stage, Worker, ghost,
+    Ghost, Hold, Leave, Maintenance, Needed, Stage, Worker, ghost,
     record::{self, Fate},
 };
 use crate::{
@@ -35,6 +35,8 @@ pub struct Remains<'a> {
     pub jobs: Result<Vec<String>, String>,
     /// Its partition, for the sentence about jobs.
     pub partition: &'a str,
+    /// Its reservation in Slurm.
+    pub maintenance: &'a Maintenance,
     /// Whether its Controller is gone, or going.
     pub cluster_is_gone: bool,
     /// Whether it is deleted so that its workers stay.
@@ -65,8 +67,10 @@ pub fn deletion(remains: &Remains<'_>) -> Plan {
         plan.actions.push(Action::Release);
         return plan;
     }
+    // At once: Slurm forgets no node that is reserved, and nobody is updated any more.
+    let reservation = remains.maintenance.plan_end(&mut plan);
     if remains.workers.is_empty() {
-        plan_end(remains, &mut plan);
+        plan_end(remains, reservation, &mut plan);
     } else {
         plan_farewells(remains, &mut plan);
     }
@@ -119,7 +123,7 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
 }
 
 /// No pod is left: waits for jobs, then has the records deleted, then lets go.
-fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
+fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan: &mut Plan) {
     let Remains { ghosts, forgotten_at, jobs, partition, leave, now, .. } = remains;
     let is_forced = leave.permits(*now);
     // First, because jobs that such a node still holds would never end.
@@ -154,6 +158,10 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
             return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: its records in Slurm are unknown, as {why}"));
         }
     };
+    if let Some(left) = reservation.filter(|_| !is_forced) {
+        let why = left.err().unwrap_or_else(|| format!("reservation `{}` is being deleted", remains.maintenance.name));
+        return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: {why}"));
+    }
     // What somebody else drained keeps their words, and harms nobody.
     let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| record::is_ours(&ghost.in_slurm)).collect();
     let is_unsaved = forgotten_at.map(|at| at + SAVED_AFTER).filter(|saved_at| saved_at > now && !is_forced);
@@ -191,16 +199,20 @@ fn plan_end(remains: &Remains<'_>, plan: &mut Plan) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rstest::rstest;
     use slipway_api::slurm_node::{POD_GONE, REASON_PREFIX};
 
     use super::{
         super::{
-            InSlurm,
+            InSlurm, Reserved, Seen, Told,
             tests::{busy, drained, ghost, idle, unknown, worker},
         },
         *,
     };
+
+    static NO_MAINTENANCE: Maintenance = Maintenance::none(String::new());
 
     fn now() -> Timestamp {
         Timestamp::UNIX_EPOCH
@@ -214,6 +226,7 @@ mod tests {
             forgotten_at: None,
             jobs,
             partition: "w",
+            maintenance: &NO_MAINTENANCE,
             cluster_is_gone: false,
             is_orphaning: false,
             has_orphans: false,
@@ -323,6 +336,38 @@ mod tests {
     fn a_drain_of_others_keeps_its_record() {
         let ghosts = [ghost(0, InSlurm { reason: "bad disk".into(), ..gone() })];
         assert_eq!(words(&remains(&[], &ghosts, &[])), ["release the NodeSet"]);
+    }
+
+    fn maintenance(seen: Seen) -> Maintenance {
+        Maintenance { seen, ..Maintenance::none("R".to_owned()) }
+    }
+
+    fn reserved(flags: &[&str]) -> Maintenance {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        maintenance(Seen::There(Reserved { start: now(), end: now(), flags, nodes: ["w-0".to_owned()].into() }))
+    }
+
+    #[test]
+    fn its_reservation_goes_first_as_slurm_forgets_no_node_that_is_reserved() {
+        let ours = reserved(&["MAINT"]);
+        let (workers, ghosts) = ([worker(0, Stage::Ready, busy())], [ghost(0, gone())]);
+        let with = |maintenance, ghosts| Remains { maintenance, ..remains(&[], ghosts, &[]) };
+        let busy = Remains { maintenance: &ours, ..remains(&workers, &[], &[]) };
+        assert_eq!(words(&busy), ["unreserve `R`", "drain w-0: NodeSet is being deleted"]);
+        assert_eq!(words(&with(&ours, &ghosts)), ["unreserve `R`"]);
+        assert!(deletion(&with(&ours, &ghosts)).report.message().contains("reservation `R` is being deleted"));
+        let unknown = maintenance(Seen::Unknown("nobody answers".into()));
+        assert_eq!(words(&with(&unknown, &ghosts)), [""; 0]);
+        // Where it was told and refused, that is said; and by force it goes on.
+        let told = Told { booking: None, refusal: Some("error 2055".into()), again_in: Duration::from_secs(5) };
+        let refused = Maintenance { told: Some(told), ..ours.clone() };
+        assert!(deletion(&with(&refused, &ghosts)).report.message().contains("error 2055"));
+        assert_eq!(words(&Remains { leave: Leave::Now, ..with(&refused, &[]) }), ["release the NodeSet"]);
+    }
+
+    #[test]
+    fn a_reservation_of_another_hand_stays() {
+        assert_eq!(words(&Remains { maintenance: &reserved(&[]), ..remains(&[], &[], &[]) }), ["release the NodeSet"]);
     }
 
     #[test]

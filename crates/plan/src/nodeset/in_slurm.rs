@@ -34,6 +34,8 @@ pub struct InSlurm {
     /// What it can have, and what it has.
     pub features: Vec<String>,
     pub active_features: Vec<String>,
+    /// The reservations that it is in now, with commas between.
+    pub reservations: String,
     /// Whether its features ask for other partitions than those it is in.
     pub is_misplaced: bool,
     /// What Slurm did not take a while ago.
@@ -84,6 +86,7 @@ impl InSlurm {
             topology: String::new(),
             features: Vec::new(),
             active_features: Vec::new(),
+            reservations: String::new(),
             is_misplaced: false,
             refusals: Vec::new(),
         }

@@ -200,6 +200,7 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
                 let when = match observed.update {
                     Update::Rolling => "when its jobs have ended",
                     Update::OnDelete => "when you delete it",
+                    Update::Scheduled => "in the scheduled maintenance",
                 };
                 said.push(format!("node `{node}` is not as its pod says ({differs}): the pod is replaced {when}, and its record with it"));
             }

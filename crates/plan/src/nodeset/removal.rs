@@ -58,7 +58,7 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     let mut waits = Vec::new();
     for worker in ended.into_iter().chain(scaled).chain(displaced).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {
         let is_replaced = leaving.outdated.contains(&worker.name) || observed.is_displaced(worker);
-        let floor = if is_replaced { replicas.saturating_sub(observed.max_unavailable) } else { replicas };
+        let floor = if is_replaced { update::floor(observed) } else { replicas };
         // One that stands where none is wanted, or beside another, is none of those that must be there.
         let costs_a_worker = serving.contains(worker.name.as_str());
         let deed = Deed {

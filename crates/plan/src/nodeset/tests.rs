@@ -110,6 +110,7 @@ pub(super) fn unregistered() -> InSlurm {
 
 static NOTHING_SEEN: SeenChildren = SeenChildren::new();
 static NO_TRIES: Tries = Tries::new();
+static NO_MAINTENANCE: Maintenance = Maintenance::none(String::new());
 /// The template that workers are made from here.
 static ONE_REVISION: LazyLock<Revisions> = LazyLock::new(|| {
     let stored = Revision { name: "w-now".to_owned(), uid: "uid-now".to_owned(), hash: "now".to_owned(), number: 1, meaning: "now".into() };
@@ -138,6 +139,7 @@ pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
         tries: &NO_TRIES,
         max_unavailable: 1,
         update: Update::Rolling,
+        maintenance: &NO_MAINTENANCE,
         revisions: &ONE_REVISION,
         reach: Reach::Answers,
         moves: Moves::Now,

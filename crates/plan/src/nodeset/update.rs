@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use slipway_api::slurm_node::UPDATE;
 
 use super::{Observed, Stage, Worker, victim::ranked};
+use crate::gate::Answer;
 
 /// How workers get a changed template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Update {
     Rolling,
     /// When somebody deletes their pods.
     OnDelete,
+    /// All of them in a maintenance.
+    Scheduled,
 }
 
 /// Chooses outdated workers to drain and replace, among those that stay.
@@ -21,6 +24,8 @@ pub enum Update {
 /// not know. So a template that breaks workers breaks no more of them than the budget, and those are the first to be replaced when it is mended. Who
 /// was chosen stays so until it is replaced, or every new job would turn the plan around. While no worker can be made, such as for want of a Secret,
 /// nobody is given up for one.
+///
+/// In a maintenance all of them are replaced, and only as long as it lasts: who still has a job at its end takes new ones again, until the next.
 pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) -> Vec<&'a Worker> {
     let Observed { replicas, max_unavailable, update, now, .. } = *observed;
     if observed.problem.is_some() {
@@ -31,9 +36,13 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
     // What a Kubernetes node is called is not of the template: that its worker follows was asked for just there.
     let is_replaced = |worker: &Worker| match update {
         Update::Rolling => observed.is_outdated(worker),
+        Update::Scheduled => observed.is_outdated(worker) && (observed.maintenance.has(worker) || never_came_up(worker)),
         Update::OnDelete => observed.is_misnamed(worker),
     };
     let outdated = || staying.iter().copied().filter(|worker| is_replaced(worker));
+    if update == Update::Scheduled {
+        return outdated().collect();
+    }
     let is_chosen = |worker: &Worker| is_replaced(worker) && was_chosen(worker);
 
     let mut chosen: Vec<&Worker> = outdated().filter(|worker| is_chosen(worker)).collect();
@@ -57,6 +66,19 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
         }
     }
     chosen
+}
+
+/// How many must stay available while workers are replaced. In a maintenance nobody counts on any.
+pub(super) fn floor(observed: &Observed<'_>) -> usize {
+    match observed.update {
+        Update::Scheduled => 0,
+        Update::Rolling | Update::OnDelete => observed.replicas.saturating_sub(observed.max_unavailable),
+    }
+}
+
+/// Whether it does not start and Slurm has nothing there that could run a job. It has not to wait for a maintenance: nobody would notice that it was gone.
+fn never_came_up(worker: &Worker) -> bool {
+    worker.stage == Stage::Starting && (worker.in_slurm.is_registered == Answer::No || worker.in_slurm.has("Down"))
 }
 
 /// Whether it was chosen in an earlier pass: its node says so.

@@ -20,9 +20,11 @@ impl Errno {
     pub const INVALID_NODE_STATE: Self = Self(2028);
     pub const NOT_SUPPORTED: Self = Self(2036);
     pub const INVALID_RESERVATION: Self = Self(2053);
+    pub const INVALID_TIME: Self = Self(2054);
     pub const RESERVATION_IN_USE: Self = Self(2055);
     pub const PARTITION_IN_USE: Self = Self(2075);
     pub const JOB_FINISHED: Self = Self(2084);
+    pub const RESERVATION_HAS_BEGUN: Self = Self(2104);
     pub const INVALID_NODE_TRANSITION: Self = Self(2180);
     pub const CREDENTIAL_INVALID: Self = Self(6000);
     pub const CREDENTIAL_EXPIRED: Self = Self(6001);
@@ -32,6 +34,11 @@ impl Errno {
     /// The server refuses who we are, not what we ask.
     pub fn is_about_the_token(self) -> bool {
         [Self::AUTHENTICATION_FAILED, Self::CREDENTIAL_INVALID, Self::CREDENTIAL_EXPIRED, Self::REST_AUTHENTICATION].contains(&self)
+    }
+
+    /// A number of the operating system's, such as that of a broken connection: slurmctld ended or began anew while slurmrestd asked it.
+    pub fn is_of_the_system(self) -> bool {
+        (1..1000).contains(&self.0)
     }
 
     /// The thing that was named does not exist.

@@ -66,6 +66,7 @@ pub enum Class {
 impl RestError {
     pub fn class(&self) -> Class {
         match self {
+            Self::Refused { number, .. } if number.is_of_the_system() => Class::Transient,
             Self::Unavailable { .. }
             | Self::Unreachable(_)
             | Self::TimedOut(_)
@@ -133,8 +134,25 @@ impl RestError {
         match self {
             Self::TimedOut(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Unavailable { .. } => true,
             // A failure inside a success is that of a part.
-            Self::Refused { http, number, .. } => *number == Errno::INVALID_NODE_TRANSITION || *http < 300,
+            Self::Refused { http, number, .. } => *number == Errno::INVALID_NODE_TRANSITION || *http < 300 || number.is_of_the_system(),
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::a_broken_connection_to_slurmctld(104, Class::Transient)]
+    #[case::slurm_s_own_word(2053, Class::External)]
+    #[case::no_number(0, Class::External)]
+    fn a_refusal_may_pass_or_not(#[case] number: i64, #[case] class: Class) {
+        let refused = RestError::Refused { http: 500, number: Errno(number), text: "why".into() };
+        assert_eq!(refused.class(), class);
+        assert_eq!(refused.may_have_been_applied(), class == Class::Transient);
     }
 }

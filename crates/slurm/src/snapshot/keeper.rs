@@ -106,6 +106,8 @@ struct Wishes {
     whole: AtomicBool,
     /// The reading that comes soon is also one of the queue and of the reservations.
     with_queue: AtomicBool,
+    /// The reading that comes soon is also one of the reservations, of all of them.
+    with_reservations: AtomicBool,
     followed: Mutex<BTreeSet<NodeName>>,
 }
 
@@ -136,6 +138,12 @@ impl Handle {
     /// Asks for a reading of nodes, queue and reservations now, before a decision that must not miss a job that came a moment ago.
     pub fn read_queue_soon(&self) {
         self.wishes.with_queue.store(true, Ordering::SeqCst);
+        self.wishes.soon.notify_one();
+    }
+
+    /// Asks for a reading of nodes and reservations now, after a reservation was written.
+    pub fn read_reservations_soon(&self) {
+        self.wishes.with_reservations.store(true, Ordering::SeqCst);
         self.wishes.soon.notify_one();
     }
 
@@ -189,6 +197,9 @@ impl Keeper {
                     if wishes.with_queue.swap(false, Ordering::SeqCst) {
                         self.due.jobs = self.due.nodes;
                         self.due.reservations = self.due.nodes;
+                    }
+                    if wishes.with_reservations.swap(false, Ordering::SeqCst) {
+                        (self.gates.reservations, self.due.reservations) = (None, self.due.nodes);
                     }
                 }
                 () = self.published.closed() => return,

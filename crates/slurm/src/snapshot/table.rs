@@ -13,6 +13,9 @@ use crate::rest::model::{Job, Node, NodeState, Number, Reservation};
 /// What stands for a trouble before the first reading.
 const UNTRIED: &str = "no reading was tried yet";
 
+/// How old the table of reservations may be and still tell what is there. It is read once a minute, and right after each write of ours.
+const RESERVATIONS_GOOD_FOR: Duration = Duration::from_secs(150);
+
 /// The most nodes that one job's list may name: as many as Slurm can have.
 const MAX_HOSTS: usize = 1 << 16;
 
@@ -302,10 +305,20 @@ impl Snapshot {
         self.fresh(&self.jobs, now)
     }
 
+    /// The reservation of this name, if there is one and the reading is fresh.
+    pub fn reservation(&self, name: &str, now: Instant) -> Result<Option<&Reservation>, Why> {
+        let reservations = self.fresh_for_so_long(&self.reservations, RESERVATIONS_GOOD_FOR, now)?;
+        Ok(reservations.iter().find(|reservation| reservation.name == name))
+    }
+
     fn fresh<'a, T>(&self, read: &'a Read<T>, now: Instant) -> Result<&'a T, Why> {
+        self.fresh_for_so_long(read, self.good_for, now)
+    }
+
+    fn fresh_for_so_long<'a, T>(&self, read: &'a Read<T>, good_for: Duration, now: Instant) -> Result<&'a T, Why> {
         let Some(at) = read.at else { return Err(Why::NeverRead(self.trouble.clone())) };
         let age = now.saturating_duration_since(at);
-        if age > self.good_for { Err(Why::Stale { age, trouble: self.trouble.clone() }) } else { Ok(&read.table) }
+        if age > good_for { Err(Why::Stale { age, trouble: self.trouble.clone() }) } else { Ok(&read.table) }
     }
 }
 

@@ -130,21 +130,26 @@ async fn records_are_needed_by_reservations_and_by_jobs_that_have_or_require_the
         {"job_id": 9, "partition": "x", "job_state": ["PENDING"], "excluded_nodes": "w-4"},
         {"job_id": 10, "partition": "x", "job_state": ["COMPLETED"], "nodes": "w-4"},
     ]);
-    let snapshot = snapshot_with(json!([]), jobs, json!([{"name": "later", "node_list": "w-[3,9]"}])).await;
+    let snapshot = snapshot_with(
+        json!([]),
+        jobs,
+        json!([{"name": "later", "node_list": "w-[3,9]"}, {"name": "SlurmOperatorMaint-w", "node_list": "w-4"}]),
+    )
+    .await;
     let asked = ["w-1", "w-2", "w-3", "w-4"];
-    let (needs_now, is_certain) = needs(Some(&snapshot), &asked, Instant::now()).unwrap();
+    let (needs_now, is_certain) = needs(Some(&snapshot), &asked, "SlurmOperatorMaint-w", Instant::now()).unwrap();
     let expected = [("w-1", "job 7 requires it"), ("w-2", "2 jobs require it, such as 7"), ("w-3", "reservation `later` names it")];
     assert_eq!(needs_now, expected.map(|(node, words)| (node.to_owned(), words.to_owned())).into());
     assert!(is_certain);
     let soon = Instant::now() + FRESH + Duration::from_secs(1);
-    assert!(!needs(Some(&snapshot), &asked, soon).unwrap().1, "a job may have come since");
-    assert!(needs(Some(&snapshot), &asked, Instant::now() + Duration::from_mins(1)).is_err());
-    assert!(needs(None, &asked, Instant::now()).is_err());
+    assert!(!needs(Some(&snapshot), &asked, "SlurmOperatorMaint-w", soon).unwrap().1, "a job may have come since");
+    assert!(needs(Some(&snapshot), &asked, "SlurmOperatorMaint-w", Instant::now() + Duration::from_mins(1)).is_err());
+    assert!(needs(None, &asked, "SlurmOperatorMaint-w", Instant::now()).is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_cannot_be_read_may_name_anybody() {
     let unreadable = json!([{"name": "odd", "node_list": "w-[1-"}]);
     let snapshot = snapshot_with(json!([]), json!([]), unreadable).await;
-    assert!(needs(Some(&snapshot), &["w-1"], Instant::now()).is_err());
+    assert!(needs(Some(&snapshot), &["w-1"], "SlurmOperatorMaint-w", Instant::now()).is_err());
 }

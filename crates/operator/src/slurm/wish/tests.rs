@@ -219,3 +219,45 @@ async fn a_record_stays_that_is_reserved_or_has_a_slurmd_again(#[case] is_reserv
     Wish::Forget(BTreeMap::from([("worker-0".to_owned(), start)])).carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
 }
+
+fn booking(is_new: bool, minutes: i64) -> Booking {
+    let start = is_new.then(|| Timestamp::from_second(SystemClock.now().as_second() + 3600).unwrap());
+    let flags = [MAINT, "IGNORE_JOBS"].map(str::to_owned).into();
+    Booking { is_new, start, minutes, nodes: nodes().into_iter().collect(), flags }
+}
+
+#[tokio::test]
+async fn a_reservation_is_made_changed_and_deleted() {
+    let ground = Ground::new(|_| ()).await;
+    let wish = async |booking: Option<Booking>| Wish::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
+    let minutes = || ground.sim.world(|world| world.reservations.get("R").map(|found| (found.end - found.start) / 60));
+    wish(Some(booking(false, 10))).await;
+    assert_eq!(minutes(), None, "a change makes nothing");
+    wish(Some(booking(true, 20))).await;
+    assert_eq!(minutes(), Some(20));
+    // Whom an administrator lets in stays so.
+    ground.sim.world(|world| world.reservations.get_mut("R").unwrap().users.push("lena".to_owned()));
+    wish(Some(booking(false, 30))).await;
+    assert_eq!(
+        (minutes(), ground.sim.world(|world| world.reservations["R"].users.clone())),
+        (Some(30), vec!["slurm".into(), "lena".into()])
+    );
+    wish(None).await;
+    assert_eq!(minutes(), None);
+    wish(None).await;
+}
+
+#[rstest]
+#[case::a_new_one(Some(booking(true, 20)))]
+#[case::a_change(Some(booking(false, 20)))]
+#[case::none(None)]
+#[tokio::test]
+async fn a_reservation_of_another_kind_is_left_alone(#[case] booking: Option<Booking>) {
+    let ground = Ground::new(|_| ()).await;
+    let body =
+        serde_json::json!({ "name": "R", "start_time": 9_000_000_000_u64, "duration": 5, "node_list": ["worker-0"], "users": ["lena"] });
+    ground.sim.world(|world| world.write_reservation(&body)).unwrap();
+    let before = ground.sim.world(|world| world.reservations.clone());
+    Wish::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
+    assert_eq!(ground.sim.world(|world| world.reservations.clone()), before);
+}
