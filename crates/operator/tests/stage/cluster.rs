@@ -79,7 +79,7 @@ impl<'a> Cluster<'a> {
         assert_eq!(made.code, 201, "{made:?}");
     }
 
-    fn path(&self, plural: &str, name: &str) -> String {
+    pub fn path(&self, plural: &str, name: &str) -> String {
         format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}/{name}", self.namespace)
     }
 

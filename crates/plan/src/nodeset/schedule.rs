@@ -32,6 +32,24 @@ const FOLLOWED: [&str; 12] = [
     "USER_DELETE",
 ];
 
+/// Flags that Slurm takes and that are no edits, besides those. A word that it does not know it refuses, and makes the reservation all the same, without.
+const TAKEN: [&str; 14] = [
+    MAINT,
+    "IGNORE_JOBS",
+    FORCE_START,
+    TIME_FLOAT,
+    "ALL_NODES",
+    "ANY_NODES",
+    "DURATION_MINUS",
+    "DURATION_PLUS",
+    "PART_NODES",
+    "REPLACE",
+    "REPLACE_DOWN",
+    "SKIP",
+    "SPEC_NODES",
+    "TRES_PER_NODE",
+];
+
 const START: &str = "spec.updateStrategy.scheduledUpdate.startTime";
 const DURATION: &str = "spec.updateStrategy.scheduledUpdate.duration";
 const FLAGS: &str = "spec.updateStrategy.scheduledUpdate.flags";
@@ -116,9 +134,14 @@ impl Schedule {
 }
 
 fn parse_flag(flag: &str) -> Result<String, String> {
-    let is_a_word = flag.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    let wrong = || format!("{FLAGS}: `{flag}` is no flag of a reservation: write one word for each, such as `DAILY`");
-    if is_a_word { Ok(flag.to_ascii_uppercase()) } else { Err(wrong()) }
+    let known = flag.to_ascii_uppercase();
+    let wrong = || {
+        format!(
+            "{FLAGS}: `{flag}` is no flag that a reservation is made with: write one word for each, such as `{}`",
+            FOLLOWED.join("`, `")
+        )
+    };
+    if FOLLOWED.iter().chain(&TAKEN).any(|flag| *flag == known) { Ok(known) } else { Err(wrong()) }
 }
 
 #[cfg(test)]
@@ -158,6 +181,8 @@ mod tests {
     #[case::two_ways_to_recur(json!({ "startTime": START, "duration": "30m", "flags": ["DAILY", "weekly"] }), &["`DAILY` and `WEEKLY`"])]
     #[case::force_without_recurring(json!({ "startTime": START, "duration": "30m", "flags": ["FORCE_START"] }), &["`FORCE_START`", "`DAILY`"])]
     #[case::never(json!({ "startTime": START, "duration": "30m", "flags": ["time_float"] }), &["never begin"])]
+    #[case::misspelt(json!({ "startTime": START, "duration": "30m", "flags": ["DIALY"] }), &["`DIALY`", "`DAILY`"])]
+    #[case::taken_away(json!({ "startTime": START, "duration": "30m", "flags": ["NO_MAINT"] }), &["`NO_MAINT`"])]
     #[case::two_in_one(json!({ "startTime": START, "duration": "30m", "flags": ["DAILY,FLEX"] }), &["`DAILY,FLEX`", "one word"])]
     fn a_mistake_is_told(#[case] written: Value, #[case] words: &[&str]) {
         let wrong = parsed(&written).unwrap_err();
