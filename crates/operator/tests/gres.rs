@@ -15,13 +15,15 @@ fn slurmd(gpus: u64) -> Value {
     json!({ "image": "slurmd", "resources": { "limits": { "nvidia.com/gpu": gpus } } })
 }
 
-/// Waits until the condition has this status and these words.
+/// Waits until the condition says this of the NodeSet as it is now.
 async fn agreement(nodeset: impl AsyncFn() -> Value, status: &str, words: &[&str]) {
     eventually(&format!("GresAgrees to be {status}"), async || {
-        let found = condition(&nodeset().await, "GresAgrees");
+        let nodeset = nodeset().await;
+        let found = condition(&nodeset, "GresAgrees");
+        let is_current = found["observedGeneration"] == nodeset["metadata"]["generation"];
         let message = found["message"].as_str().unwrap_or_default();
         let is_said = words.iter().all(|word| message.contains(word));
-        if found["status"] == status && is_said { Ok(()) } else { Err(found.to_string()) }
+        if found["status"] == status && is_said && is_current { Ok(()) } else { Err(found.to_string()) }
     })
     .await;
 }
