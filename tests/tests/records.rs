@@ -149,6 +149,7 @@ async fn scale_in(slurm: &Slurm, observer: &Observer) {
     reserve(slurm, "later", "worker-2");
     let held = slurm.on_controller(&["sbatch", "--parsable", "--chdir=/tmp", "--hold", "--nodelist=worker-3", "--wrap=true"]).unwrap();
     let held = held.trim();
+    slurm.until_saved(held.parse().unwrap()).await.unwrap(); // and with it the reservation, which was made before
     let since = Instant::now();
     slurm.scale(1).unwrap();
     until_records(slurm, &["worker-0", "worker-2", "worker-3", "worker-9"]).await;
