@@ -35,7 +35,9 @@ async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
 /// revision, no finalizer, and a status without anything of ours.
 async fn rewrite(cluster: &Cluster<'_>) {
     let path = revisions_path(cluster);
-    let [ours] = &revisions(cluster).await[..] else { panic!("one revision is expected") };
+    let found = revisions(cluster).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    let ours = &found[0];
     let mut data = ours["data"].clone();
     data["spec"]["template"]["metadata"]["creationTimestamp"] = Value::Null;
     data["spec"]["template"]["spec"]["containers"] = Value::Null;
