@@ -90,8 +90,11 @@ async fn leave(cluster: &Cluster<'_>) {
     for node in ["worker-0", "worker-1", "worker-2"] {
         is_drained(cluster, node, Some("slurm-operator: Pod is pending termination for scale-in")).await;
     }
-    let message = condition(&cluster.nodeset(NODESET).await, "Ready")["message"].to_string();
-    assert!(message.contains(FORCE_DELETE) && message.contains(DRAIN_DEADLINE), "{message}");
+    until(PATIENCE, "the NodeSet to say how they may leave sooner", async || {
+        let message = condition(&cluster.nodeset(NODESET).await, "Ready")["message"].to_string();
+        if message.contains(FORCE_DELETE) && message.contains(DRAIN_DEADLINE) { Ok(()) } else { Err(message) }
+    })
+    .await;
     assert!(cluster.are_running(&jobs) && cluster.deletions().len() == deleted);
 
     annotate(cluster, "worker-0", FORCE_DELETE, Some("true")).await;
