@@ -12,7 +12,7 @@ use crate::stage::cluster::{CONTROLLER, Cluster, operator, until};
 use crate::stage::{NAMESPACE, Stage};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 fn with_scratch(more: &Value) -> Value {
     let mut spec = json!({

@@ -13,7 +13,7 @@ use crate::stage::Stage;
 use crate::stage::cluster::{CONTROLLER, Cluster, is_ready, operator, until};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 const LABEL: &str = "example.org/slurm";
 const OVERRIDE: &str = "nodeset.slinky.slurm.net/hostname-override";
 
@@ -183,6 +183,12 @@ async fn workers_follow_what_nodes_say() {
     stage.kubectl(&["taint", "node", "host-2", "x-"]);
     scene.until_draining("host-2", false).await;
     cluster.end_job(job);
+    until(PATIENCE, "the end of the job to be known", async || {
+        let is_protected = |pod: &Value| pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"] == "true";
+        let busy = cluster.pods(NODESET).await.into_iter().find(is_protected);
+        busy.map_or(Ok(()), |pod| Err(pod["metadata"]["name"].to_string()))
+    })
+    .await;
 
     // A new process at rest writes nothing.
     scene.a_while().await;

@@ -15,7 +15,7 @@ use slipway_sim::{Fault, FaultKind};
 use crate::stage::cluster::{Cluster, operator, until};
 use crate::stage::{Stage, condition};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// Longer than a reading of Slurm is good for, so that nothing that was known before is left.
 const LASTS: Duration = Duration::from_secs(36);
 /// So long after the end of the trouble work goes on, at most.

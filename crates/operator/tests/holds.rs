@@ -13,7 +13,7 @@ use crate::stage::cluster::{Cluster, operator, until};
 use crate::stage::{Stage, condition};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Waits until a node is drained with these words, or not drained.
 async fn is_drained(cluster: &Cluster<'_>, node: &str, words: Option<&str>) {

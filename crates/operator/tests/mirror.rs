@@ -20,7 +20,7 @@ use slipway_runtime::apply::{Id, Writer};
 use crate::stage::cluster::{CONTROLLER, Cluster, operator, slurm_states, until};
 use crate::stage::{NAMESPACE, Stage, condition};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 const PROTECT: &str = "nodeset.slinky.slurm.net/pod-protect";
 const DEADLINE: &str = "nodeset.slinky.slurm.net/pod-deadline";
 const BUDGET: &str = "slurm-workers-pdb-x";

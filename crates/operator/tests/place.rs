@@ -13,7 +13,7 @@ use crate::stage::cluster::{Cluster, operator, until};
 use crate::stage::{Stage, condition};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 async fn annotate(cluster: &Cluster<'_>, pod: &str, annotations: &Value) {
     let pods = cluster.pods(NODESET).await;

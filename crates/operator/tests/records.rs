@@ -16,7 +16,7 @@ use crate::stage::cluster::{CONTROLLER, Cluster, operator, until};
 use crate::stage::{Stage, condition};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 fn memory(cluster: &Cluster<'_>, node: &str) -> Option<u64> {
     cluster.sim.world(|world| world.nodes.get(node).map(|node| node.memory))

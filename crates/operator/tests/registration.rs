@@ -17,7 +17,7 @@ const NODESET: &str = "worker";
 const WORKERS: u32 = 8;
 /// A quarter of them.
 const AT_A_TIME: usize = 2;
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// A minute of grace, and four steps of a few seconds each.
 const LASTS: Duration = Duration::from_secs(150);
 /// So long it is watched that no more is done than should be: a little longer than the grace of one that Slurm does not know.

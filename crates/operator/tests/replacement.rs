@@ -13,7 +13,7 @@ use crate::stage::cluster::{Cluster, operator, until};
 use crate::stage::{Stage, condition};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// When pods of this name were created.
 fn creations(cluster: &Cluster<'_>, pod: &str) -> Vec<Timestamp> {

@@ -11,7 +11,7 @@ use crate::stage::Stage;
 use crate::stage::cluster::{Cluster, operator, until};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What an HPA sees of its target.
 async fn scale(cluster: &Cluster<'_>) -> Value {

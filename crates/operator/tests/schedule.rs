@@ -23,7 +23,7 @@ use crate::stage::{Stage, condition};
 const NODESET: &str = "worker";
 const RESERVATION: &str = "SlurmOperatorMaint-worker";
 /// Reservations that somebody else writes are read once a minute.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A whole second, so many from now.
 fn in_seconds(seconds: i64) -> Timestamp {

@@ -18,7 +18,7 @@ use slipway_bed::{
     up::{Wanted, up},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 fn api(client: &Client, kind: &str) -> Api<DynamicObject> {
     let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, VERSION, kind));

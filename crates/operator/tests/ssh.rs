@@ -12,7 +12,7 @@ use crate::stage::cluster::{Cluster, operator, until};
 use crate::stage::{NAMESPACE, Stage, condition, controller, eventually};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_mins(3);
 const FILE: &str = "sssd.conf";
 
 async fn config_map(cluster: &Cluster<'_>) -> Value {

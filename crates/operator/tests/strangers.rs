@@ -14,7 +14,7 @@ use crate::stage::Stage;
 use crate::stage::cluster::{Cluster, operator, until};
 
 const NODESET: &str = "worker";
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// More NodeSets than passes run side by side: if one that waits for Slurm kept its place, nobody else would get one.
 const NODESETS: usize = 10;
 /// Creating four pods takes a second and reading Slurm anew two and a half; a call to a Slurm that hangs takes ten.

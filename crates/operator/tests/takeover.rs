@@ -13,7 +13,7 @@ use crate::stage::cluster::{Cluster, operator, until};
 
 const NODESET: &str = "worker";
 const WORKERS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 /// As the other operator computed it, over bytes that we never see.
 const THEIR_HASH: &str = "5d9f7c6b84";
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";

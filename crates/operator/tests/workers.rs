@@ -15,7 +15,7 @@ use crate::stage::cluster::{Cluster, operator, until};
 
 const NODESET: &str = "worker";
 const WORKERS: u32 = 200;
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Calls per second to a Slurm in which nothing happens: nodes each 2.5 s, the queue each 20, the configuration each 30, reservations each 60.
 const QUIET_CALLS: f64 = 1.0 / 2.5 + 1.0 / 20.0 + 1.0 / 30.0 + 1.0 / 60.0;

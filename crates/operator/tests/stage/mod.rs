@@ -17,7 +17,7 @@ use slipway_bed::cache::Cache;
 use slipway_bed::layout::API_PORT;
 use slipway_bed::up::{Wanted, up};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(3);
 pub const NAMESPACE: &str = "slurm";
 pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
 
