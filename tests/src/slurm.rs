@@ -18,6 +18,9 @@ pub const OPERATOR_NAMESPACE: &str = "slipway-system";
 /// How long any one wait may take. Cached, each is a matter of seconds; elsewhere images are pulled first.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
+/// Ends slurmctld, once it listens.
+pub const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
+
 /// A Slurm cluster in one namespace.
 pub struct Slurm {
     pub(crate) cluster: Cluster,
@@ -106,6 +109,19 @@ impl Slurm {
     /// One of our resources.
     pub fn resource(&self, kind: &str, name: &str) -> Result<Value, String> {
         get(&self.cluster, &self.namespace, &format!("{kind}s.slinky.slurm.net"), name)
+    }
+
+    /// Kills slurmctld and waits until it answers again.
+    pub async fn kill_slurmctld(&self) -> Result<(), Failure> {
+        let pod = self.controller_pod();
+        eventually("slurmctld to listen and be killed", PATIENCE, async || {
+            self.on_pod(&pod, "slurmctld", &["bash", "-c", SIGKILL]).map_err(|failure| failure.to_string())
+        })
+        .await?;
+        eventually("slurmctld to answer", PATIENCE, async || {
+            self.on_controller(&["scontrol", "ping"]).map(drop).map_err(|failure| failure.to_string())
+        })
+        .await
     }
 
     /// The keys that a user of Slurm makes once, unless they exist.

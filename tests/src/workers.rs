@@ -1,5 +1,6 @@
 //! Workers of a NodeSet: how many, where, and what Kubernetes and Slurm say about each.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -50,6 +51,21 @@ impl Slurm {
     pub async fn until_gone(&self, pod: &str, uid: &str) -> Result<(), Failure> {
         eventually(&format!("pod {pod} to leave"), PATIENCE, async || {
             if self.uid(pod) == uid { Err(format!("it is there; {}", self.nodes())) } else { Ok(()) }
+        })
+        .await
+    }
+
+    /// UIDs of the worker pods, by name.
+    pub fn uids(&self) -> Result<BTreeMap<String, String>, Failure> {
+        Ok(self.pods()?.into_iter().map(|pod| (pod.clone(), self.uid(&pod))).collect())
+    }
+
+    /// Waits until so many workers have the newest template, and the NodeSet is ready.
+    pub async fn until_updated(&self, expected: u64) -> Result<(), Failure> {
+        eventually(&format!("{expected} workers to be updated and all ready"), crate::slurm::PATIENCE, async || {
+            let status = self.resource("nodeset", WORKER)?["status"].clone();
+            let is_ready = self.is_ready("nodeset", WORKER);
+            if status["updatedReplicas"] == expected && is_ready.is_ok() { Ok(()) } else { Err(format!("{is_ready:?}: {status}")) }
         })
         .await
     }

@@ -13,8 +13,6 @@ use slipway_tests::slurm::Slurm;
 
 const PATIENCE: Duration = Duration::from_mins(2);
 const LEAVING: &str = "batch";
-/// Ends slurmctld, once it listens.
-const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
 /// A partition of the user's own, with the nodes of both NodeSets.
 const POOL: &str = "PartitionName=pool Nodes=worker,batch MaxTime=UNLIMITED State=UP\n";
 const PATIENT: &str = "until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.1; done";
@@ -52,19 +50,6 @@ async fn until_element(slurm: &Slurm, array: u64) -> u64 {
     })
     .await
     .unwrap()
-}
-
-/// Kills slurmctld and waits until it answers again.
-async fn kill_slurmctld(slurm: &Slurm) {
-    let pod = slurm.controller_pod();
-    eventually("slurmctld to listen and be killed", PATIENCE, async || {
-        slurm.on_pod(&pod, "slurmctld", &["bash", "-c", SIGKILL]).map_err(|failure| failure.to_string())
-    })
-    .await
-    .unwrap();
-    eventually("slurmctld to answer", PATIENCE, async || slurm.on_controller(&["scontrol", "ping"]).map_err(|failure| failure.to_string()))
-        .await
-        .unwrap();
 }
 
 /// Has Slurm do something; right after its start it refuses for a moment.
@@ -140,7 +125,7 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     .await
     .unwrap();
     eprintln!("the partition was closed {} after the deletion", seconds(since.elapsed()));
-    kill_slurmctld(&slurm).await;
+    slurm.kill_slurmctld().await.unwrap();
     observer.look_again().await.unwrap();
     assert_eq!(observer.losses(), []);
 
@@ -149,7 +134,7 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
         slurm.release_one(job).unwrap();
         slurm.until_job(job, "COMPLETED").await.unwrap();
         slurm.until_saved(held).await.unwrap(); // what happened before it is saved with it
-        kill_slurmctld(&slurm).await;
+        slurm.kill_slurmctld().await.unwrap();
     }
     until_it_says(&slurm, "still name partition `batch`").await;
     let words = message(&slurm);
@@ -159,7 +144,7 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     let waits_elsewhere = submit(&slurm, &["--partition=pool", "--begin=now+1hour"]);
     observer.follow(waits_elsewhere);
     slurm.until_saved(waits_elsewhere).await.unwrap();
-    kill_slurmctld(&slurm).await;
+    slurm.kill_slurmctld().await.unwrap();
     observer.look_again().await.unwrap();
     assert_eq!(observer.losses(), []);
 
@@ -186,14 +171,14 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     })
     .await
     .unwrap();
-    kill_slurmctld(&slurm).await;
+    slurm.kill_slurmctld().await.unwrap();
     until_partition(&slurm, "pool").await;
     set_extra(&slurm, &format!("{extra}{}", POOL.replace(",batch", "")));
     // slurmctld may just be replaced, to drop the lines; and killed before it saves, it would find the nodes again in what it saved before.
     eventually("slurmctld to save", PATIENCE, async || slurm.until_saved(either).await.map_err(|failure| failure.to_string()))
         .await
         .unwrap();
-    kill_slurmctld(&slurm).await;
+    slurm.kill_slurmctld().await.unwrap();
     eventually("its partition and its records to be gone", PATIENCE, async || {
         let partitions = slurm.on_controller(&["sinfo", "--noheader", "--format=%R"]).map_err(|failure| failure.to_string())?;
         let nodes = slurm.on_controller(&["scontrol", "show", "nodes", "--oneliner"]).map_err(|failure| failure.to_string())?;

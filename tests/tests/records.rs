@@ -15,8 +15,6 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const WORKERS: u32 = 4;
 /// Two looks of the operator at the least.
 const A_WHILE: Duration = Duration::from_secs(8);
-/// Ends slurmctld, once it listens.
-const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
 
 fn patch(slurm: &Slurm, patch: &serde_json::Value) {
     slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &patch.to_string()]).unwrap();
@@ -74,18 +72,6 @@ async fn until_said(slurm: &Slurm, words: &str) {
     })
     .await
     .unwrap();
-}
-
-async fn kill_slurmctld(slurm: &Slurm) {
-    let pod = slurm.controller_pod();
-    eventually("slurmctld to listen and be killed", PATIENCE, async || {
-        slurm.on_pod(&pod, "slurmctld", &["bash", "-c", SIGKILL]).map_err(|failure| failure.to_string())
-    })
-    .await
-    .unwrap();
-    eventually("slurmctld to answer", PATIENCE, async || slurm.on_controller(&["scontrol", "ping"]).map_err(|failure| failure.to_string()))
-        .await
-        .unwrap();
 }
 
 /// Reserves a node in an hour.
@@ -155,7 +141,7 @@ async fn scale_in(slurm: &Slurm, observer: &Observer) {
     until_records(slurm, &["worker-0", "worker-2", "worker-3", "worker-9"]).await;
     eprintln!("the record of a worker was gone {} after the scale-in", seconds(since.elapsed()));
     // It may be there again: slurmctld saves what it knows a few seconds later.
-    kill_slurmctld(slurm).await;
+    slurm.kill_slurmctld().await.unwrap();
     until_said(slurm, "record of node `worker-2` stays: reservation `later` names it").await;
     until_said(slurm, &format!("record of node `worker-3` stays: job {held} requires it")).await;
     until_records(slurm, &["worker-0", "worker-2", "worker-3", "worker-9"]).await;

@@ -6,7 +6,6 @@
     reason = "a failed unwrap is a failed test, and a real Slurm runs by the real clock"
 )]
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
@@ -79,21 +78,6 @@ async fn until_said(slurm: &Slurm, start: Timestamp) {
     .unwrap();
 }
 
-/// UIDs of the workers, by name.
-fn uids(slurm: &Slurm) -> BTreeMap<String, String> {
-    slurm.pods().unwrap().into_iter().map(|pod| (pod.clone(), slurm.uid(&pod))).collect()
-}
-
-async fn until_updated(slurm: &Slurm, expected: u64) {
-    eventually(&format!("{expected} workers to be updated and all ready"), PATIENCE, async || {
-        let status = slurm.resource("nodeset", WORKER)?["status"].clone();
-        let is_ready = slurm.is_ready("nodeset", WORKER);
-        if status["updatedReplicas"] == expected && is_ready.is_ok() { Ok(()) } else { Err(format!("{is_ready:?}: {status}")) }
-    })
-    .await
-    .unwrap();
-}
-
 #[tokio::test]
 async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     let ground = Ground::up("scheduled", 2).await.unwrap();
@@ -118,10 +102,10 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     until_said(&slurm, later).await;
 
     // Nobody is replaced before it begins.
-    let before = uids(&slurm);
+    let before = slurm.uids().unwrap();
     patch(&slurm, &json!({ "template": { "metadata": { "annotations": { "example.org/release": "2" } } } }));
     steadily("nobody to be replaced", A_WHILE, async || {
-        let now = uids(&slurm);
+        let now = slurm.uids().unwrap();
         if now == before { Ok(()) } else { Err(format!("{before:?} became {now:?}")) }
     })
     .await
@@ -134,7 +118,7 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     schedule(&slurm, soon, "30m", &[]);
     until_shown(&slurm, soon, &["Duration=00:30:00", "Nodes=worker-[0-2] "]).await;
     eventually("the idle workers to be replaced", PATIENCE, async || {
-        let now = uids(&slurm);
+        let now = slurm.uids().unwrap();
         let old: Vec<&String> =
             before.iter().filter(|(pod, uid)| now.get(*pod).is_none_or(|new| new == *uid)).map(|(pod, _)| pod).collect();
         if old == [&busy] { Ok(()) } else { Err(format!("{old:?} are as before; {}", slurm.nodes())) }
@@ -153,7 +137,7 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     assert_eq!((slurm.uid(&busy), slurm.show_job(job).unwrap().state.as_str()), (before[&busy].clone(), "RUNNING"));
     slurm.release_one(job).unwrap();
     slurm.until_job(job, "COMPLETED").await.unwrap();
-    until_updated(&slurm, 3).await;
+    slurm.until_updated(3).await.unwrap();
     assert_eq!(slurm.show_job(waiting).unwrap().state, "PENDING", "{}", shown(&slurm));
 
     // Another strategy ends it, and what waited runs.

@@ -10,11 +10,9 @@ use slipway_tests::ground::Ground;
 use slipway_tests::manifest::Manifest;
 use slipway_tests::observer::Observer;
 use slipway_tests::observer::daemon::Counts;
-use slipway_tests::slurm::Slurm;
+use slipway_tests::slurm::{SIGKILL, Slurm};
 
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Ends slurmctld as its container's only child of the first process, whatever it is called; only once it listens.
-const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
 
 /// A running cluster, the jobs on it and how often slurmctld should have started.
 struct Scenario {

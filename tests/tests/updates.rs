@@ -2,7 +2,6 @@
 //! replaces nobody.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -23,24 +22,9 @@ fn patch(slurm: &Slurm, patch: &serde_json::Value) {
     slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &patch.to_string()]).unwrap();
 }
 
-/// UIDs of the workers, by name.
-fn uids(slurm: &Slurm) -> BTreeMap<String, String> {
-    slurm.pods().unwrap().into_iter().map(|pod| (pod.clone(), slurm.uid(&pod))).collect()
-}
-
 /// A new template with this value in it.
 fn template(value: &str) -> serde_json::Value {
     json!({ "spec": { "template": { "metadata": { "annotations": { "example.org/release": value } } } } })
-}
-
-async fn until_updated(slurm: &Slurm, expected: u64) {
-    eventually(&format!("{expected} workers to be updated and all ready"), PATIENCE, async || {
-        let status = slurm.resource("nodeset", WORKER)?["status"].clone();
-        let is_ready = slurm.is_ready("nodeset", WORKER);
-        if status["updatedReplicas"] == expected && is_ready.is_ok() { Ok(()) } else { Err(format!("{is_ready:?}: {status}")) }
-    })
-    .await
-    .unwrap();
 }
 
 #[tokio::test]
@@ -58,14 +42,14 @@ async fn a_new_template_reaches_every_worker_and_costs_no_job() {
         observer.follow(*job);
         slurm.until_job(*job, "RUNNING").await.unwrap();
     }
-    let (before, busy) = (uids(&slurm), slurm.busy().unwrap());
+    let (before, busy) = (slurm.uids().unwrap(), slurm.busy().unwrap());
     observer.demand(usize::try_from(WORKERS - MAX_UNAVAILABLE).unwrap());
 
     // The idle ones are replaced, the busy ones keep their jobs.
     let since = Instant::now();
     patch(&slurm, &template("2"));
     eventually("the idle workers to be replaced", PATIENCE, async || {
-        let now = uids(&slurm);
+        let now = slurm.uids().unwrap();
         let old: Vec<&String> = before.iter().filter(|(pod, uid)| now.get(*pod) == Some(*uid)).map(|(pod, _)| pod).collect();
         if old.len() == busy.len() { Ok(()) } else { Err(format!("{old:?} are as before; {}", slurm.nodes())) }
     })
@@ -83,20 +67,20 @@ async fn a_new_template_reaches_every_worker_and_costs_no_job() {
         slurm.release_one(*job).unwrap();
         slurm.until_job(*job, "COMPLETED").await.unwrap();
     }
-    until_updated(&slurm, u64::from(WORKERS)).await;
+    slurm.until_updated(u64::from(WORKERS)).await.unwrap();
     eprintln!("all workers were replaced within {}", seconds(since.elapsed()));
 
     // What only a chart or an operator changes replaces nobody.
-    let updated = uids(&slurm);
+    let updated = slurm.uids().unwrap();
     patch(&slurm, &json!({ "spec": { "template": { "metadata": { "labels": { "helm.sh/chart": "slurm-9.9.9" } } } } }));
     restart_operator(&ground.cluster).unwrap();
     steadily("nobody to be replaced", A_WHILE, async || {
-        let now = uids(&slurm);
+        let now = slurm.uids().unwrap();
         if now == updated { Ok(()) } else { Err(format!("{updated:?} became {now:?}")) }
     })
     .await
     .unwrap();
-    until_updated(&slurm, u64::from(WORKERS)).await;
+    slurm.until_updated(u64::from(WORKERS)).await.unwrap();
 
     // An image that cannot be pulled costs no more workers than the budget, and says so; the way back heals.
     let image = slurm.resource("nodeset", WORKER).unwrap()["spec"]["slurmd"]["image"].clone();
@@ -108,7 +92,7 @@ async fn a_new_template_reaches_every_worker_and_costs_no_job() {
     .await
     .unwrap();
     steadily("the budget", A_WHILE, async || {
-        let now = uids(&slurm);
+        let now = slurm.uids().unwrap();
         let replaced = updated.iter().filter(|(pod, uid)| now.get(*pod) != Some(*uid)).count();
         if replaced <= usize::try_from(MAX_UNAVAILABLE).unwrap() { Ok(()) } else { Err(format!("{replaced} workers were taken away")) }
     })
@@ -116,7 +100,7 @@ async fn a_new_template_reaches_every_worker_and_costs_no_job() {
     .unwrap();
     patch(&slurm, &json!({ "spec": { "slurmd": { "image": image } } }));
     let since = Instant::now();
-    until_updated(&slurm, u64::from(WORKERS)).await;
+    slurm.until_updated(u64::from(WORKERS)).await.unwrap();
     eprintln!("healed {} after the rollback", seconds(since.elapsed()));
     observer.verdict().await.unwrap();
     drop(observer);

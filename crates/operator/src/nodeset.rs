@@ -134,11 +134,8 @@ impl Reconcile<NodeSet> for NodeSets {
         // Before the pods that have it, and not for pods that cannot be.
         shared.extend(references.as_ref().ok().and_then(|_| render::ssh::config_map(&nodeset)));
         let prunes = nodeset.spec.prune_slurm_node_records == PruneRecords::NodeNotFound;
-        let missing = replicas.saturating_sub(workers.len());
-        record::compare_ghosts(&mut ghosts, missing, &cluster, |ghost| {
-            let slot = places.slot_of(&name, ghost)?;
-            let pod = site::pod(&nodeset, references.as_ref().ok()?, &slot, &ghost.node, |_| None).ok()?;
-            Some((slot, pod))
+        record::compare_ghosts(&mut ghosts, &name, &workers, &places, &cluster, |slot, hostname| {
+            site::pod(&nodeset, references.as_ref().ok()?, slot, hostname, |_| None).ok()
         });
         let maintenance = observe_maintenance(&nodeset, &cluster);
         record::observe_needs(&mut workers, &mut ghosts, prunes, &maintenance.name, &cluster);

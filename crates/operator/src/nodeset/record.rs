@@ -14,7 +14,7 @@ use slipway_plan::{
 use slipway_runtime::{events::Kind, view::PodView};
 use slipway_slurm::registration::{Difference, Inputs};
 
-use super::slurm::Cluster;
+use super::{site::Places, slurm::Cluster};
 use crate::context::Context;
 
 /// The most new pods that one pass makes, so no more need be compared.
@@ -30,18 +30,26 @@ pub(super) fn compare_pod(pod: &PodView, node: &str, cluster: &Cluster<'_>) -> R
     compared(differences)
 }
 
-/// What the records of workers that are missing say otherwise than their pods would. `body` tells the place of a worker and makes its pod; none where it
-/// is not wanted, or none can be made.
-pub(super) fn compare_ghosts(ghosts: &mut [Ghost], missing: usize, cluster: &Cluster<'_>, body: impl Fn(&Ghost) -> Option<(Slot, Value)>) {
+/// What the records of workers that are missing say otherwise than their pods would. `body` makes a pod, if one can be made.
+pub(super) fn compare_ghosts(
+    ghosts: &mut [Ghost],
+    nodeset: &str,
+    workers: &[Worker],
+    places: &Places,
+    cluster: &Cluster<'_>,
+    body: impl Fn(&Slot, &str) -> Option<Value>,
+) {
+    let missing = places.missing(workers).min(MOST);
     if missing == 0 {
         return;
     }
+    let slots = places.slots_of(nodeset, ghosts);
     // Whoever comes first is among the lowest.
-    let mut lowest: Vec<(Slot, Value, &mut Ghost)> =
-        ghosts.iter_mut().filter_map(|ghost| body(ghost).map(|(slot, pod)| (slot, pod, ghost))).collect();
-    lowest.sort_unstable_by(|(one, ..), (other, ..)| one.cmp(other));
-    for (_, body, ghost) in lowest.into_iter().take(missing.min(MOST)) {
-        let Some((inputs, record)) = inputs_of_body(&body).zip(cluster.record(&ghost.node)) else { continue };
+    let mut lowest: Vec<(Slot, &mut Ghost)> = slots.into_iter().zip(ghosts).filter_map(|(slot, ghost)| Some((slot?, ghost))).collect();
+    lowest.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    for (slot, ghost) in lowest.into_iter().take(missing) {
+        let inputs = body(&slot, &ghost.node).and_then(|body| inputs_of_body(&body));
+        let Some((inputs, record)) = inputs.zip(cluster.record(&ghost.node)) else { continue };
         let mut differences = inputs.differences(record);
         // Also what the pod before said and the next one does not, which no record tells.
         if differences.is_empty() && cluster.last_inputs(&ghost.node).is_some_and(|last| last != inputs) {

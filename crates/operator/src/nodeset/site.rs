@@ -74,15 +74,27 @@ impl Places {
         }
     }
 
-    /// The place that the pod behind a record had, or would have, if one is wanted there.
-    pub(super) fn slot_of(&self, nodeset: &str, ghost: &Ghost) -> Option<Slot> {
+    /// The places of the pods behind these records, or that they would have; none where nobody is wanted.
+    pub(super) fn slots_of(&self, nodeset: &str, ghosts: &[Ghost]) -> Vec<Option<Slot>> {
         match self {
-            Self::Numbered(_) => name::worker_ordinal(nodeset, &ghost.pod).map(Slot::Ordinal),
+            Self::Numbered(_) => ghosts.iter().map(|ghost| name::worker_ordinal(nodeset, &ghost.pod).map(Slot::Ordinal)).collect(),
             Self::PerNode(sites) => {
-                let site = sites.iter().find(|(_, site)| site.is_wanted() && site.hostname == ghost.node);
-                site.map(|(node, _)| Slot::Node(node.to_owned()))
+                let wanted = sites.iter().filter(|(_, site)| site.is_wanted());
+                let by_hostname: BTreeMap<&str, &str> = wanted.map(|(node, site)| (site.hostname.as_str(), node)).collect();
+                ghosts.iter().map(|ghost| by_hostname.get(ghost.node.as_str()).map(|node| Slot::Node((*node).to_owned()))).collect()
             }
-            Self::Untold(_) => None,
+            Self::Untold(_) => ghosts.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// How many more workers will come, at most.
+    pub(super) fn missing(&self, workers: &[Worker]) -> usize {
+        let numbered = || workers.iter().filter(|worker| worker.slot.ordinal().is_some()).count();
+        match self {
+            Self::Numbered(replicas) => replicas.saturating_sub(numbered()),
+            // Whose node has a worker has no record without one.
+            Self::PerNode(sites) => sites.wanted(),
+            Self::Untold(_) => 0,
         }
     }
 
