@@ -1,6 +1,7 @@
 //! The per-user cache: everything that is expensive to make and safe to keep.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Context, Failure};
@@ -17,7 +18,26 @@ pub struct Cache {
 /// Held while one process changes a part of the cache; released when dropped or when the process ends, however it ends.
 #[derive(Debug)]
 pub struct CacheLock {
-    _file: File,
+    file: File,
+    path: PathBuf,
+}
+
+impl CacheLock {
+    /// Whether the file that is locked is the one that others find under its name.
+    fn is_in_place(&self) -> bool {
+        let inode = |found: fs::Metadata| (found.dev(), found.ino());
+        let held = self.file.metadata().map(inode);
+        held.is_ok_and(|held| fs::metadata(&self.path).map(inode).is_ok_and(|found| found == held))
+    }
+}
+
+impl Drop for CacheLock {
+    /// Locks have names of beds, of which there is no end: none stays. Who waits for this one finds that it is gone, and makes another.
+    fn drop(&mut self) {
+        if self.is_in_place() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl Cache {
@@ -61,11 +81,45 @@ impl Cache {
     /// Waits until no other process holds the lock `name`, saying so on the step, and holds it.
     pub fn lock(&self, name: &str, step: &Step) -> Result<CacheLock, Failure> {
         let path = self.folder("lock")?.join(name);
-        let file = File::create(&path).context(|| format!("could not open the lock {}", path.display()))?;
-        if file.try_lock().is_err() {
-            step.waits_for(format!("another process that holds {}", path.display()));
-            file.lock().context(|| format!("could not wait for the lock {}", path.display()))?;
+        loop {
+            let file = File::create(&path).context(|| format!("could not open the lock {}", path.display()))?;
+            if file.try_lock().is_err() {
+                step.waits_for(format!("another process that holds {}", path.display()));
+                file.lock().context(|| format!("could not wait for the lock {}", path.display()))?;
+            }
+            let lock = CacheLock { file, path: path.clone() };
+            if lock.is_in_place() {
+                return Ok(lock);
+            }
         }
-        Ok(CacheLock { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::Cache;
+    use crate::progress::Progress;
+
+    #[test]
+    fn a_lock_is_held_by_one_at_a_time_and_leaves_nothing_behind() {
+        let cache = Cache::at(std::env::temp_dir().join(format!("slipway-lock-{}", std::process::id()))).unwrap();
+        let holders = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let lock = cache.lock("one", &Progress::Quiet.step("waiting")).unwrap();
+                        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "somebody else holds it");
+                        std::thread::yield_now();
+                        holders.fetch_sub(1, Ordering::SeqCst);
+                        drop(lock);
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(cache.path("lock")).unwrap().count(), 0);
+        std::fs::remove_dir_all(cache.root()).unwrap();
     }
 }

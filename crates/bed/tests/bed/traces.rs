@@ -24,6 +24,8 @@ async fn two_beds_side_by_side_change_nothing_on_the_machine_and_leave_nothing()
         bed.down().unwrap();
         assert_eq!(remains(name.as_str()), Vec::<String>::new());
         assert!(!root.exists(), "{} is left", root.display());
+        let lock = cache.path(format!("lock/up-{name}"));
+        assert!(!lock.exists(), "{} is left", lock.display());
     }
     assert_eq!(before.difference(&Machine::look()), None, "after beds ran");
 }
