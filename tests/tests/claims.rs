@@ -11,7 +11,7 @@ use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 const WORKERS: u32 = 3;
 const FILE: &str = "/scratch/whose";
 
@@ -36,6 +36,18 @@ fn retain(slurm: &Slurm, when_scaled: &str, when_deleted: &str) {
     let policy = json!({ "spec": { "persistentVolumeClaimRetentionPolicy": { "whenScaled": when_scaled, "whenDeleted": when_deleted } } });
     let set = format!("nodesets.slinky.slurm.net/{WORKER}");
     slurm.kubectl(&["patch", &set, "--type=merge", "--patch", &policy.to_string()]).unwrap();
+}
+
+/// Deletes the NodeSet and waits until it is gone.
+async fn delete(slurm: &Slurm, cascade: &str) {
+    slurm.kubectl(&["delete", "nodesets.slinky.slurm.net", WORKER, cascade, "--wait=false"]).unwrap();
+    eventually("the NodeSet to go", PATIENCE, async || {
+        let Ok(found) = slurm.resource("nodeset", WORKER) else { return Ok(()) };
+        let finalizers = &found["metadata"]["finalizers"];
+        Err(format!("{finalizers}; {:?}; {:?}; {}", slurm.is_ready("nodeset", WORKER), slurm.pods(), slurm.nodes()))
+    })
+    .await
+    .unwrap();
 }
 
 /// What a worker wrote, once it is there to be asked.
@@ -117,8 +129,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
 
     // A NodeSet that goes leaves them or takes them with it.
     retain(&slurm, "Retain", "Retain");
-    let set = format!("nodesets.slinky.slurm.net/{WORKER}");
-    slurm.kubectl(&["delete", &set, "--cascade=foreground", "--wait", "--timeout=60s"]).unwrap();
+    delete(&slurm, "--cascade=foreground").await;
     slurm.until_pod_count(0).await.unwrap();
     assert_eq!(claims(&slurm), all, "the claims outlive their NodeSet");
     ground.cluster.apply_text(&slurm.manifest.text(), Some(&slurm.namespace)).unwrap();
@@ -137,7 +148,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     .await
     .unwrap();
     let since = Instant::now();
-    slurm.kubectl(&["delete", &set, "--wait", "--timeout=60s"]).unwrap();
+    delete(&slurm, "--cascade=background").await;
     until_claims(&slurm, &[]).await;
     eprintln!("the claims went {} after their NodeSet", seconds(since.elapsed()));
     observer.verdict().await.unwrap();

@@ -154,8 +154,8 @@ impl World {
         if node.is_busy(self.now) || is_reserved {
             return Err(Refusal::new(2016, why));
         }
+        // Slurm does not count it as a change of its nodes.
         self.nodes.remove(name);
-        self.changed.nodes = self.now;
         Ok(())
     }
 

@@ -293,6 +293,7 @@ impl Line {
             match wish {
                 Wish::Reconfigure(_) => self.read_soon(),
                 Wish::Reserve(..) => self.handle.read_reservations_soon(),
+                Wish::Forget(_) => self.handle.read_all_soon(),
                 _ => self.handle.read_soon(),
             }
         }

@@ -1,8 +1,9 @@
 //! Promises about change gates: the poller trusts them.
 
-use slipway_slurm::rest::RestError;
+use slipway_slurm::name::NodeName;
 use slipway_slurm::rest::list::{Gate, Gated};
 use slipway_slurm::rest::model::{JobSubmit, NodeUpdate};
+use slipway_slurm::rest::{RestError, Version};
 
 use super::bench::{Bench, eventually, fine, holds};
 
@@ -42,6 +43,24 @@ pub(super) async fn a_quiet_table_is_not_sent_again(bench: &Bench) -> Result<(),
         .await?;
     }
     Ok(())
+}
+
+/// What is deleted is missing in the next whole list, and nothing else tells.
+pub(super) async fn the_gate_of_nodes_hides_that_one_was_deleted(bench: &Bench) -> Result<(), String> {
+    if bench.version < Version::V44 {
+        return Ok(()); // none can be made there
+    }
+    let name = NodeName::parse("contract-gone").map_err(|error| error.to_string())?;
+    fine(bench.client.create_node("NodeName=contract-gone State=EXTERNAL CPUs=1").await)?;
+    let quiet = eventually("a quiet table", async || {
+        let gate = gate_of(bench, Table::Nodes).await?;
+        let again = fine(ask(bench, Table::Nodes, Some(gate)).await)?;
+        if again == Gated::Unchanged { Ok(gate) } else { Err(format!("{again:?}")) }
+    });
+    let quiet = quiet.await;
+    fine(bench.client.delete_node(&name).await)?;
+    let seen = fine(ask(bench, Table::Nodes, Some(quiet?)).await)?;
+    holds(seen == Gated::Unchanged, || "a deletion is told: the keeper need not read everything after one".to_owned())
 }
 
 /// Each change comes at once after the gate was made, mostly within the same second: the hardest case.

@@ -4,7 +4,7 @@ use slipway_slurm::rest::errno::Errno;
 use slipway_slurm::rest::model::{Node, NodeState, Number, ReservationWrite};
 use slipway_slurm::rest::{RestError, Version};
 
-use super::bench::{Bench, fine, holds, not_found, refused};
+use super::bench::{Bench, eventually, fine, holds, not_found, refused};
 
 pub(super) async fn reservations_come_and_go(bench: &Bench) -> Result<(), String> {
     let start = u64::try_from(bench.now().as_second()).unwrap_or_default() + 3600;
@@ -109,13 +109,13 @@ async fn edits(bench: &Bench) -> Result<(), String> {
     not_found(bench.client.reservation("contract").await)
 }
 
-pub(super) async fn a_running_maintenance_shows_on_its_nodes(bench: &Bench) -> Result<(), String> {
+pub(super) async fn a_running_maintenance_shows_on_its_nodes_and_recurs(bench: &Bench) -> Result<(), String> {
     // slurmctld looks at reservations once in a while, so it takes a minute, and what it does is the same whoever asks.
     if bench.version < Version::V45 {
         return Ok(());
     }
     let start = now(bench) - 60;
-    fine(bench.client.write_reservation(&maintenance(bench, start, &[])).await)?;
+    fine(bench.client.write_reservation(&maintenance(bench, start, &["HOURLY"])).await)?;
     let shows = async |index: usize| {
         let is_there = |node: &Node| node.state.has(&NodeState::Maintenance) && node.reservation == "contract";
         bench.until_node(index, "the maintenance", is_there).await.map(drop)
@@ -130,7 +130,15 @@ pub(super) async fn a_running_maintenance_shows_on_its_nodes(bench: &Bench) -> R
         fine(bench.client.write_reservation(&change(ReservationWrite { node_list, ..ReservationWrite::default() })).await)?;
         shows(1).await?;
         let seen = fine(bench.client.reservation("contract").await)?;
-        holds((seen.start_time, seen.end_time) == (Number::Set(start), Number::Set(start + 90 * 60)), || format!("{seen:?}"))
+        holds((seen.start_time, seen.end_time) == (Number::Set(start), Number::Set(start + 90 * 60)), || format!("{seen:?}"))?;
+        // Over, it is there for its next time.
+        let end_time = Some(Number::Set(now(bench) + 3));
+        fine(bench.client.write_reservation(&change(ReservationWrite { end_time, ..ReservationWrite::default() })).await)?;
+        eventually("the next time", async || match bench.client.reservation("contract").await {
+            Ok(seen) if seen.start_time == Number::Set(start + 3600) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await
     };
     let checked = checked.await;
     fine(bench.client.delete_reservation("contract").await)?;
