@@ -9,6 +9,7 @@ mod farewell;
 mod ghost;
 pub(crate) mod gres;
 mod maintenance;
+mod picture;
 mod pin;
 mod place;
 mod protect;
@@ -24,15 +25,8 @@ mod worker;
 
 use std::{sync::Arc, time::Duration};
 
-use kube::ResourceExt;
-use slipway_api::{
-    NodeSet, NodeSetStatus, PruneRecords, UpdateKind,
-    child::{ChildKey, ChildKind},
-    condition::Reason,
-    name,
-};
-use slipway_plan::{Action, Wait, controller as controller_plan, finding::Kind, nodeset as plan, unmet};
-use slipway_render::nodeset as render;
+use slipway_api::{NodeSet, NodeSetStatus, condition::Reason};
+use slipway_plan::{Action, Report, finding::Kind, nodeset as plan};
 use slipway_runtime::{
     failure::Failure,
     queue::{Next, Reconcile},
@@ -49,18 +43,11 @@ use crate::{
 };
 
 use self::{
-    adopt::{observe_orphans, without_owning_if_going},
-    claim::observe_claims,
+    adopt::without_owning_if_going,
     count::{count, keep_counts},
-    ghost::{confirm_gone, observe_ghosts},
-    maintenance::observe_maintenance,
-    pin::Pinning,
-    protect::Turn,
-    reach::{keep_saying, observe_reach},
-    revision::observe_revisions,
-    site::Places,
-    slurm::Cluster,
-    worker::{is_unseen, observe_workers},
+    ghost::confirm_gone,
+    picture::Picture,
+    worker::is_unseen,
 };
 
 /// A net below the watches: everything a NodeSet depends on is watched.
@@ -82,153 +69,28 @@ impl Reconcile<NodeSet> for NodeSets {
         if nodeset.metadata.deletion_timestamp.is_some() {
             return deletion::pass(&nodeset, context).await;
         }
-        let mut findings = findings_of(Kind::NodeSet, nodeset.as_ref());
+        let findings = findings_of(Kind::NodeSet, nodeset.as_ref());
         status::note_findings(nodeset.as_ref(), &findings, context);
         if report_obstacle(nodeset.as_ref(), Kind::NodeSet, &findings, context).await? {
             return Ok(Next::OnChange);
         }
-        deletion::hold(&nodeset, context).await?;
-        let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
-        let controller = &nodeset.spec.controller_ref.name;
-        let sssd_conf_hash = ssh::observe_sssd_conf(&nodeset, context).await;
-        // Before anything else of Slurm is looked at: who was not asked by now may have answered in the next moment, and not the other way round.
-        let reach = observe_reach(&namespace, controller, context);
-        let is_unasked = reach == plan::Reach::Unasked;
-        let cluster = Cluster::new(&namespace, controller, context);
-        let revisions = observe_revisions(&nodeset, context);
-        let (mut workers, on_pods) = observe_workers(&nodeset, &revisions, &cluster, context);
-        findings.extend(on_pods);
-        findings.extend(ssh::doubt(&nodeset, context));
-        let mut ghosts = observe_ghosts(&nodeset, &workers, &cluster, context);
-        let orphans = observe_orphans(&nodeset, context);
-        let claims = observe_claims(&nodeset, context);
-        claim::tell_conflicts(&nodeset, &claims, context);
-        let setup = gres::observe_setup(&nodeset, &workers, context);
-        let references = observe(&nodeset, &namespace, context).and_then(|references| {
-            Ok(render::References { gres: setup.clone(), sssd_conf_hash: sssd_conf_hash?, hash: revisions.current().text, ..references })
-        });
-        // From here on nobody else writes the budget, so what is known of it is what it is.
-        let turn = Turn::begin(&namespace, controller, &workers, nodeset.spec.workload_disruption_protection, context).await;
-        let seen = context.seen([
-            ChildKey::new(ChildKind::Service, &namespace, &name::worker_service(controller)),
-            ChildKey::new(ChildKind::PodDisruptionBudget, &namespace, &name::worker_budget(controller)),
-            ssh::config_key(&nodeset),
-        ]);
-
-        let uid = nodeset.uid().unwrap_or_default();
-        // The last worker has the longest name.
-        let last = u32::try_from(nodeset.spec.replicas.saturating_sub(1)).unwrap_or(0);
-        let (references, rendered) = match references.map(|references| (site::sample(&nodeset, &references, last), references)) {
-            Ok((Ok(pod), references)) => (Ok(references), Some(pod)),
-            Ok((Err(invalid), _)) => (Err(unmet::invalid(&invalid)), None),
-            Err(wait) => (Err(wait), None),
-        };
-        let pinning = Pinning::new(&nodeset, rendered.as_ref(), context);
-        let places = Places::observe(&nodeset, rendered.as_ref(), &workers, context);
-        let replicas = places.wanted();
-        let siblings: Vec<_> = context.stores.nodesets_of(&namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
-        let (mut shared, references) = match render::shared(&namespace, controller, &siblings, turn.protected) {
-            Ok(shared) => (shared, references),
-            Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
-        };
-        // Before the pods that have it, and not for pods that cannot be.
-        shared.extend(references.as_ref().ok().and_then(|_| render::ssh::config_map(&nodeset)));
-        let prunes = nodeset.spec.prune_slurm_node_records == PruneRecords::NodeNotFound;
-        record::compare_ghosts(&mut ghosts, &name, &workers, &places, &cluster, |slot, hostname| {
-            site::pod(&nodeset, references.as_ref().ok()?, slot, hostname, |_| None).ok()
-        });
-        let maintenance = observe_maintenance(&nodeset, &cluster);
-        record::observe_needs(&mut workers, &mut ghosts, prunes, &maintenance.name, &cluster);
-        let tries = tries::recall(&nodeset, &workers, context);
-        plan::note_outdated(&mut workers, &tries);
-        let mut plan = plan::nodeset(plan::Observed {
-            namespace: &namespace,
-            nodeset: &name,
-            uid: &uid,
-            replicas,
-            layout: places.layout(),
-            protects: nodeset.spec.workload_disruption_protection,
-            shared,
-            problem: references.as_ref().err().cloned(),
-            new_workers_wait: slurmctld_wait(&namespace, controller, context),
-            workers: &workers,
-            padding: render::padding(&nodeset),
-            hostname: nodeset.spec.template.as_ref().and_then(|template| template.hostname()),
-            controller,
-            orphans: &orphans,
-            claim_templates: &claim::templates(&nodeset),
-            claims: &claims,
-            retention: nodeset.spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
-            tries: &tries,
-            max_unavailable: nodeset.spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
-            update: update(&nodeset),
-            maintenance: &maintenance,
-            revisions: &revisions,
-            reach,
-            moves: place::observe_moves(&nodeset, &workers, context),
-            prunes,
-            ghosts: &ghosts,
-            seen: &seen,
-            now: context.clock.now(),
-        });
-
-        let render = |slot: &plan::Slot, hostname: &str| match &references {
-            Ok(references) => site::pod(&nodeset, references, slot, hostname, |ordinal| pinning.node(ordinal)),
-            // Without references the plan creates nothing.
-            Err(wait) => Err(slipway_render::Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
-        };
-        plan.actions.extend(ssh::plan_end(&nodeset, &workers, context));
+        if !deletion::hold(&nodeset, context).await? {
+            return Ok(Next::After(LOOK_SOON));
+        }
+        let (picture, turn) = Picture::observe(&nodeset, context).await;
+        claim::tell_conflicts(&nodeset, &picture.claims, context);
+        let mut plan = picture.plan();
+        plan.actions.extend(ssh::plan_end(&nodeset, &picture.workers, context));
+        plan.report.findings = findings.into_iter().chain(picture.findings.iter().cloned()).collect();
+        say(&picture, &mut plan.report);
         // The budget counts the busy before they are marked.
         let shared: Vec<Action> = plan.actions.extract_if(.., |action| matches!(action, Action::Apply(_))).collect();
         act(&shared, None, context).await?;
         drop(turn);
 
-        plan.report.findings = findings;
-        plan.report.sayings.extend(gres::agreement(&nodeset, setup.as_ref(), &workers));
-        plan.report.sayings.extend(place::applied(&nodeset, &workers));
-        keep_saying(&nodeset, &mut plan.report);
-        record::keep_saying(&nodeset, &cluster, &mut plan.report);
-        let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
-            | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
-        plan::without_idle_handovers(&mut plan.actions);
-        without_owning_if_going(&nodeset, &mut plan.actions, context).await?;
-        tries::count(&nodeset, &tries, &plan.actions, &workers, context);
-        farewell::tell(&nodeset, places.layout(), &plan.actions, &workers, context);
-        let on_pods: Vec<Action> = plan.actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
-        let done =
-            act(&plan.actions, Some(&Workers { nodeset: &nodeset, namespace: &namespace, owner_uid: &uid, render: &render }), context)
-                .await;
-        record::tell_pruned(&nodeset, &plan.actions, &ghosts, context);
-        place::remember_move(&nodeset, &plan.actions, &workers, context);
-        // Where no pod can be made, those that are there are still told of and shown as they are.
-        plan.actions.iter().for_each(|action| cluster.tell(action));
-        maintenance::announce(&nodeset, &plan.actions, context);
-        let shown = act(&on_pods, None, context).await;
-        done?;
-        let now = context.clock.now();
-        let fill = |status: &mut NodeSetStatus| {
-            let before = status.clone();
-            count(status, &workers, i32::try_from(replicas).unwrap_or(i32::MAX), now);
-            let hash = revisions.current();
-            status.collision_count = (hash.collisions > 0).then_some(hash.collisions).or(status.collision_count);
-            status.node_set_hash = hash.text;
-            if is_unasked {
-                keep_counts(&before, status);
-            }
-            pinning.report(status, &workers);
-        };
-        status::report(nodeset.as_ref(), &plan.report, fill, context).await?;
-        shown?;
-        // Secrets are not watched.
-        let is_secret_missing = references.is_err_and(|wait| wait.reason == Reason::SecretMissing);
-        let nodes = || workers.iter().map(|worker| worker.node.as_str()).chain(ghosts.iter().map(|ghost| ghost.node.as_str()));
-        // A pod that was deleted before the cache ever showed it is missed only when its time is up.
-        let look = match () {
-            () if is_secret_missing || is_unconfirmed || claim::is_one_more_going(&nodeset, &claims, context) => LOOK_SOON,
-            () if cluster.is_settling(nodes()) => SETTLED,
-            () if workers.iter().any(is_unseen) => BELIEVED_FOR,
-            () => LOOK_AGAIN,
-        };
+        let is_unconfirmed = confirm(&picture, &mut plan.actions).await?;
+        carry_out(&picture, plan.actions, &plan.report).await?;
+        let look = if is_unconfirmed { LOOK_SOON } else { next_look(&picture) };
         Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
     }
 
@@ -237,38 +99,68 @@ impl Reconcile<NodeSet> for NodeSets {
     }
 }
 
-/// Everything the NodeSet refers to, or the first thing that is missing.
-fn observe(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<render::References, Wait> {
-    let controller = &nodeset.spec.controller_ref.name;
-    if controller.is_empty() {
-        return Err(unmet::no_reference("spec.controllerRef"));
-    }
-    let found = context.stores.controller(namespace, controller).ok_or_else(|| unmet::no_controller(namespace, controller))?;
-    Ok(render::References {
-        controller: found.as_ref().clone(),
-        cluster_domain: context.cluster_domain.clone(),
-        gres: None,
-        sssd_conf_hash: None,
-        hash: String::new(),
-    })
+/// What the planner does not say.
+fn say(picture: &Picture<'_>, report: &mut Report) {
+    let Picture { nodeset, workers, cluster, .. } = picture;
+    report.sayings.extend(gres::agreement(nodeset, picture.gres.as_ref(), workers));
+    report.sayings.extend(place::applied(nodeset, workers));
+    reach::keep_saying(nodeset, report);
+    record::keep_saying(nodeset, cluster, report);
 }
 
-/// How workers get a changed template.
-fn update(nodeset: &NodeSet) -> plan::Update {
-    match nodeset.spec.update_strategy.as_ref().map(|strategy| strategy.kind).unwrap_or_default() {
-        UpdateKind::RollingUpdate => plan::Update::Rolling,
-        UpdateKind::OnDelete => plan::Update::OnDelete,
-        UpdateKind::ScheduledUpdate => plan::Update::Scheduled,
-    }
+/// Takes out of the plan what turns out to be no longer so; true if there was anything.
+async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<bool, Error> {
+    let Picture { nodeset, workers, ghosts, cluster, namespace, context, .. } = picture;
+    let is_unconfirmed = cluster.confirm(actions, workers).await | confirm_gone(actions, ghosts, workers, namespace, context).await;
+    plan::without_idle_handovers(actions);
+    without_owning_if_going(nodeset, actions, context).await?;
+    Ok(is_unconfirmed)
 }
 
-/// slurmd fetches its configuration from slurmctld. One that finds nobody there tries again ever more rarely, so it is not started before.
-fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Option<Wait> {
-    let is_elsewhere = context.stores.controller(namespace, controller).is_some_and(|found| found.spec.external);
-    if is_elsewhere {
-        return None;
+/// Does what is planned and writes down how it stands. Where no pod can be made, those that are there are still told of and shown as they are.
+async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Report) -> Result<(), Error> {
+    let Picture { nodeset, workers, ghosts, cluster, context, .. } = picture;
+    tries::count(nodeset, &picture.tries, &actions, workers, context);
+    farewell::tell(nodeset, picture.places.layout(), &actions, workers, context);
+    let on_pods: Vec<Action> = actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
+    let render = |slot: &plan::Slot, hostname: &str| picture.pod(slot, hostname);
+    let owner = Workers { nodeset, namespace: picture.namespace, owner_uid: picture.uid, render: &render };
+    let done = act(&actions, Some(&owner), context).await;
+    record::tell_pruned(nodeset, &actions, ghosts, context);
+    place::remember_move(nodeset, &actions, workers, context);
+    for action in &actions {
+        cluster.tell(action);
     }
-    let key = ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(controller));
-    let is_up = context.stores.child(&key).is_some_and(|live| controller_plan::has_ready_pod(&live));
-    (!is_up).then(|| unmet::controller_not_ready(namespace, controller))
+    maintenance::announce(nodeset, &actions, context);
+    let shown = act(&on_pods, None, context).await;
+    done?;
+    status::report(*nodeset, report, |status| fill(picture, status), context).await?;
+    shown
+}
+
+/// The numbers and names in the status.
+fn fill(picture: &Picture<'_>, status: &mut NodeSetStatus) {
+    let before = status.clone();
+    count(status, &picture.workers, i32::try_from(picture.places.wanted()).unwrap_or(i32::MAX), picture.context.clock.now());
+    let hash = picture.revisions.current();
+    status.collision_count = (hash.collisions > 0).then_some(hash.collisions).or(status.collision_count);
+    status.node_set_hash = hash.text;
+    if picture.is_unasked() {
+        keep_counts(&before, status);
+    }
+    picture.pinning.report(status, &picture.workers);
+}
+
+/// When to look again though nothing woke us.
+fn next_look(picture: &Picture<'_>) -> Duration {
+    let Picture { nodeset, workers, claims, cluster, context, .. } = picture;
+    // Secrets are not watched.
+    let is_secret_missing = picture.references.as_ref().is_err_and(|wait| wait.reason == Reason::SecretMissing);
+    match () {
+        () if is_secret_missing || claim::is_one_more_going(nodeset, claims, context) => LOOK_SOON,
+        () if cluster.is_settling(picture.nodes()) => SETTLED,
+        // A pod that was deleted before the cache ever showed it is missed only when its time is up.
+        () if workers.iter().any(is_unseen) => BELIEVED_FOR,
+        () => LOOK_AGAIN,
+    }
 }

@@ -129,11 +129,14 @@ impl Writer {
     }
 
     /// Sets the finalizers of an object if it is still the one with this UID and as it was in this version: somebody else may have added one. That it is
-    /// gone, or is another by now, is success.
-    pub async fn finalizers(&self, kind: &ApiResource, object: Id<'_>, version: &str, finalizers: &Value) -> Result<(), kube::Error> {
+    /// gone is success. Answers whether it came to that; otherwise somebody else wrote first, and it is to be looked at again.
+    pub async fn finalizers(&self, kind: &ApiResource, object: Id<'_>, version: &str, finalizers: &Value) -> Result<bool, kube::Error> {
         let Id { namespace, name, uid } = object;
         let body = json!({ "metadata": { "uid": uid, "resourceVersion": version, "finalizers": finalizers } });
-        moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await).map(drop)
+        match self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+            outcome => moot_is_none(outcome).map(|_| true),
+        }
     }
 
     /// Deletes an object if it is still the one with this UID; that it is gone, or another took its name, is success. `grace` is for pods:

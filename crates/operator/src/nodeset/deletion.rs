@@ -48,10 +48,11 @@ pub(super) fn is_held(nodeset: &NodeSet) -> bool {
     nodeset.finalizers().iter().any(|finalizer| finalizer == JOBS_FINALIZER)
 }
 
-/// Puts the finalizer on a NodeSet, so that its workers are not deleted under their jobs when it is.
-pub(super) async fn hold(nodeset: &NodeSet, context: &Context) -> Result<(), Error> {
-    if is_held(nodeset) || nodeset.metadata.deletion_timestamp.is_some() {
-        return Ok(());
+/// Puts the finalizer on a NodeSet, so that its workers are not deleted under their jobs when it is. Answers whether it is there: where somebody else
+/// just wrote to the NodeSet, it is not, and no worker may be made yet.
+pub(super) async fn hold(nodeset: &NodeSet, context: &Context) -> Result<bool, Error> {
+    if is_held(nodeset) {
+        return Ok(true);
     }
     let finalizers = nodeset.finalizers().iter().cloned().chain([JOBS_FINALIZER.to_owned()]).collect::<Vec<_>>();
     write_finalizers(nodeset, &finalizers, context).await
@@ -131,7 +132,9 @@ fn observe_jobs(
 
 async fn release(nodeset: &NodeSet, context: &Context) -> Result<Next, Error> {
     let left = nodeset.finalizers().iter().filter(|finalizer| !OURS.contains(&finalizer.as_str())).cloned().collect::<Vec<_>>();
-    write_finalizers(nodeset, &left, context).await?;
+    if !write_finalizers(nodeset, &left, context).await? {
+        return Ok(Next::After(LOOK_SOON));
+    }
     context.say(
         nodeset,
         Kind::Normal,
@@ -142,13 +145,13 @@ async fn release(nodeset: &NodeSet, context: &Context) -> Result<Next, Error> {
     Ok(Next::OnChange)
 }
 
-async fn write_finalizers(nodeset: &NodeSet, finalizers: &[String], context: &Context) -> Result<(), Error> {
+async fn write_finalizers(nodeset: &NodeSet, finalizers: &[String], context: &Context) -> Result<bool, Error> {
     let (namespace, name, uid) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any(), nodeset.uid().unwrap_or_default());
     let object = Id { namespace: &namespace, name: &name, uid: &uid };
     let version = nodeset.resource_version().unwrap_or_default();
     let what = format!("write the finalizers of NodeSet `{namespace}/{name}`");
     let resource = kube::core::ApiResource::erase::<NodeSet>(&());
-    context.writer.finalizers(&resource, object, &version, &json!(finalizers)).await.map_err(Error::write(what))?;
+    let is_written = context.writer.finalizers(&resource, object, &version, &json!(finalizers)).await.map_err(Error::write(what))?;
     context.metrics.writes.get_or_create(&Write { verb: "finalizers", kind: "NodeSet" }).inc();
-    Ok(())
+    Ok(is_written)
 }

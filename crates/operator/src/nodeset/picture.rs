@@ -1,0 +1,253 @@
+//! What a pass over a NodeSet looks at, each thing once and in an order that matters.
+
+use serde_json::Value;
+use slipway_api::{
+    NodeSet, PruneRecords, UpdateKind,
+    child::{Child, ChildKey, ChildKind},
+    name,
+};
+use slipway_plan::{
+    Plan, Wait, controller as controller_plan,
+    drift::SeenChildren,
+    finding::Finding,
+    nodeset::{self as plan, Claim, Ghost, Maintenance, Orphan, Reach, Revisions, Slot, Tries, Worker},
+    unmet,
+};
+use slipway_render::{Invalid, nodeset as render};
+use slipway_slurm::gres::Setup;
+
+use super::{
+    adopt::observe_orphans,
+    claim::{self, observe_claims},
+    ghost::observe_ghosts,
+    gres,
+    maintenance::observe_maintenance,
+    pin::Pinning,
+    place,
+    protect::Turn,
+    reach::observe_reach,
+    record,
+    revision::observe_revisions,
+    site::{self, Places},
+    slurm::Cluster,
+    ssh, tries,
+    worker::observe_workers,
+};
+use crate::context::Context;
+
+/// A NodeSet and everything around it, at one moment.
+pub(super) struct Picture<'a> {
+    pub(super) nodeset: &'a NodeSet,
+    pub(super) context: &'a Context,
+    pub(super) namespace: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) cluster: Cluster<'a>,
+    pub(super) workers: Vec<Worker>,
+    pub(super) ghosts: Vec<Ghost>,
+    pub(super) claims: Vec<Claim>,
+    pub(super) revisions: Revisions,
+    pub(super) tries: Tries,
+    pub(super) places: Places,
+    pub(super) pinning: Pinning<'a>,
+    /// What pods are made of, or why none can be.
+    pub(super) references: Result<render::References, Wait>,
+    /// What is noteworthy about the workers.
+    pub(super) findings: Vec<Finding>,
+    /// Devices, as the cluster's files tell of them.
+    pub(super) gres: Option<Setup>,
+    reach: Reach,
+    orphans: Vec<Orphan>,
+    maintenance: Maintenance,
+    shared: Vec<Child>,
+    seen: SeenChildren,
+}
+
+impl<'a> Picture<'a> {
+    /// The turn is to be kept until what all NodeSets of a Controller share is written.
+    pub(super) async fn observe(nodeset: &'a NodeSet, context: &'a Context) -> (Self, Turn) {
+        let namespace = nodeset.metadata.namespace.as_deref().unwrap_or_default();
+        let name = nodeset.metadata.name.as_deref().unwrap_or_default();
+        let controller = nodeset.spec.controller_ref.name.as_str();
+        let sssd_conf_hash = ssh::observe_sssd_conf(nodeset, context).await;
+        // Before anything else of Slurm is looked at: who was not asked by now may have answered in the next moment, and not the other way round.
+        let reach = observe_reach(namespace, controller, context);
+        let cluster = Cluster::new(namespace, controller, context);
+        let revisions = observe_revisions(nodeset, context);
+        let (mut workers, mut findings) = observe_workers(nodeset, &revisions, &cluster, context);
+        findings.extend(ssh::doubt(nodeset, context));
+        let mut ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
+        let orphans = observe_orphans(nodeset, context);
+        let claims = observe_claims(nodeset, context);
+        let gres = gres::observe_setup(nodeset, &workers, context);
+        // From here on nobody else writes the budget, so what is known of it is what it is.
+        let turn = Turn::begin(namespace, controller, &workers, nodeset.spec.workload_disruption_protection, context).await;
+        let seen = context.seen([
+            ChildKey::new(ChildKind::Service, namespace, &name::worker_service(controller)),
+            ChildKey::new(ChildKind::PodDisruptionBudget, namespace, &name::worker_budget(controller)),
+            ssh::config_key(nodeset),
+        ]);
+
+        let references = observe_references(nodeset, namespace, context).and_then(|references| {
+            Ok(render::References { gres: gres.clone(), sssd_conf_hash: sssd_conf_hash?, hash: revisions.current().text, ..references })
+        });
+        let (references, sample) = with_sample(nodeset, references);
+        let pinning = Pinning::new(nodeset, sample.as_ref(), context);
+        let places = Places::observe(nodeset, sample.as_ref(), &workers, context);
+        let (shared, references) = observe_shared(nodeset, namespace, references, &turn, context);
+        record::compare_ghosts(&mut ghosts, name, &workers, &places, &cluster, |slot, hostname| {
+            site::pod(nodeset, references.as_ref().ok()?, slot, hostname, |_| None).ok()
+        });
+        let maintenance = observe_maintenance(nodeset, &cluster);
+        record::observe_needs(&mut workers, &mut ghosts, prunes(nodeset), &maintenance.name, &cluster);
+        let tries = tries::recall(nodeset, &workers, context);
+        plan::note_outdated(&mut workers, &tries);
+        let picture = Self {
+            nodeset,
+            context,
+            namespace,
+            uid: nodeset.metadata.uid.as_deref().unwrap_or_default(),
+            cluster,
+            workers,
+            ghosts,
+            claims,
+            revisions,
+            tries,
+            places,
+            pinning,
+            references,
+            findings,
+            gres,
+            reach,
+            orphans,
+            maintenance,
+            shared,
+            seen,
+        };
+        (picture, turn)
+    }
+
+    /// What is to be done about it.
+    pub(super) fn plan(&self) -> Plan {
+        let spec = &self.nodeset.spec;
+        let replicas = self.places.wanted();
+        plan::nodeset(plan::Observed {
+            namespace: self.namespace,
+            nodeset: self.nodeset.metadata.name.as_deref().unwrap_or_default(),
+            uid: self.uid,
+            replicas,
+            layout: self.places.layout(),
+            protects: spec.workload_disruption_protection,
+            shared: self.shared.clone(),
+            problem: self.references.as_ref().err().cloned(),
+            new_workers_wait: slurmctld_wait(self.namespace, &spec.controller_ref.name, self.context),
+            workers: &self.workers,
+            padding: render::padding(self.nodeset),
+            hostname: spec.template.as_ref().and_then(|template| template.hostname()),
+            controller: &spec.controller_ref.name,
+            orphans: &self.orphans,
+            claim_templates: &claim::templates(self.nodeset),
+            claims: &self.claims,
+            retention: spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
+            tries: &self.tries,
+            max_unavailable: spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
+            update: update(self.nodeset),
+            maintenance: &self.maintenance,
+            revisions: &self.revisions,
+            reach: self.reach.clone(),
+            moves: place::observe_moves(self.nodeset, &self.workers, self.context),
+            prunes: prunes(self.nodeset),
+            ghosts: &self.ghosts,
+            seen: &self.seen,
+            now: self.context.clock.now(),
+        })
+    }
+
+    /// The pod for a place. Without references the plan creates nothing.
+    pub(super) fn pod(&self, slot: &Slot, hostname: &str) -> Result<Value, Invalid> {
+        match &self.references {
+            Ok(references) => site::pod(self.nodeset, references, slot, hostname, |ordinal| self.pinning.node(ordinal)),
+            Err(wait) => Err(Invalid { field: "spec".to_owned(), problem: wait.why.clone() }),
+        }
+    }
+
+    /// Whether Slurm was not asked since this operator started: what the status says of it stays.
+    pub(super) fn is_unasked(&self) -> bool {
+        self.reach == Reach::Unasked
+    }
+
+    /// Names of all its nodes in Slurm.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.workers.iter().map(|worker| worker.node.as_str()).chain(self.ghosts.iter().map(|ghost| ghost.node.as_str()))
+    }
+}
+
+/// Everything the NodeSet refers to, or the first thing that is missing.
+fn observe_references(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<render::References, Wait> {
+    let controller = &nodeset.spec.controller_ref.name;
+    if controller.is_empty() {
+        return Err(unmet::no_reference("spec.controllerRef"));
+    }
+    let found = context.stores.controller(namespace, controller).ok_or_else(|| unmet::no_controller(namespace, controller))?;
+    Ok(render::References {
+        controller: found.as_ref().clone(),
+        cluster_domain: context.cluster_domain.clone(),
+        gres: None,
+        sssd_conf_hash: None,
+        hash: String::new(),
+    })
+}
+
+/// A pod of the NodeSet beside what it is made of. Where none can be made, neither can any other.
+fn with_sample(nodeset: &NodeSet, references: Result<render::References, Wait>) -> (Result<render::References, Wait>, Option<Value>) {
+    // The last worker has the longest name.
+    let last = u32::try_from(nodeset.spec.replicas.saturating_sub(1)).unwrap_or(0);
+    match references.map(|references| (site::sample(nodeset, &references, last), references)) {
+        Ok((Ok(pod), references)) => (Ok(references), Some(pod)),
+        Ok((Err(invalid), _)) => (Err(unmet::invalid(&invalid)), None),
+        Err(wait) => (Err(wait), None),
+    }
+}
+
+/// What is to be there beside the pods. Where that cannot be, neither can they.
+fn observe_shared(
+    nodeset: &NodeSet,
+    namespace: &str,
+    references: Result<render::References, Wait>,
+    turn: &Turn,
+    context: &Context,
+) -> (Vec<Child>, Result<render::References, Wait>) {
+    let controller = &nodeset.spec.controller_ref.name;
+    let siblings: Vec<_> = context.stores.nodesets_of(namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
+    let (mut shared, references) = match render::shared(namespace, controller, &siblings, turn.protected) {
+        Ok(shared) => (shared, references),
+        Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
+    };
+    // Before the pods that have it, and not for pods that cannot be.
+    shared.extend(references.as_ref().ok().and_then(|_| render::ssh::config_map(nodeset)));
+    (shared, references)
+}
+
+/// Whether records of workers that are gone for good are deleted.
+fn prunes(nodeset: &NodeSet) -> bool {
+    nodeset.spec.prune_slurm_node_records == PruneRecords::NodeNotFound
+}
+
+/// How workers get a changed template.
+fn update(nodeset: &NodeSet) -> plan::Update {
+    match nodeset.spec.update_strategy.as_ref().map(|strategy| strategy.kind).unwrap_or_default() {
+        UpdateKind::RollingUpdate => plan::Update::Rolling,
+        UpdateKind::OnDelete => plan::Update::OnDelete,
+        UpdateKind::ScheduledUpdate => plan::Update::Scheduled,
+    }
+}
+
+/// slurmd fetches its configuration from slurmctld. One that finds nobody there tries again ever more rarely, so it is not started before.
+fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Option<Wait> {
+    let is_elsewhere = context.stores.controller(namespace, controller).is_some_and(|found| found.spec.external);
+    if is_elsewhere {
+        return None;
+    }
+    let key = ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(controller));
+    let is_up = context.stores.child(&key).is_some_and(|live| controller_plan::has_ready_pod(&live));
+    (!is_up).then(|| unmet::controller_not_ready(namespace, controller))
+}
