@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const A_WHILE: Duration = Duration::from_secs(5);
 /// What a node must say to get a worker.
 const LABEL: &str = "example.org/slurm";
+/// What Slurm calls the worker on the second node, whose annotation says so.
+const SECOND: &str = "gpu-second";
 
 struct Scene<'a> {
     ground: &'a Ground,
@@ -170,6 +172,31 @@ async fn a_node_that_does_not_match_any_more(scene: &Scene<'_>, node: &str) {
     scene.until_desired(3).await;
 }
 
+/// A new template reaches every node's worker, one at a time, and the busy one when its job has ended.
+async fn a_new_template(scene: &Scene<'_>, idle: [&str; 2], busy: &str) {
+    let job = scene.job_on(busy).await;
+    let uids = |nodes: &[&str]| nodes.iter().map(|node| scene.uid_on(node)).collect::<Vec<_>>();
+    let (before, of_busy, since) = (uids(&idle), scene.uid_on(busy), Instant::now());
+    scene.observer.demand(2);
+    let template = json!({ "spec": { "template": { "metadata": { "annotations": { "example.org/release": "2" } } } } });
+    scene.slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &template.to_string()]).unwrap();
+    eventually("the idle workers to be replaced", PATIENCE, async || {
+        let now = uids(&idle);
+        let is_new = now.iter().zip(&before).all(|(now, before)| !now.is_empty() && now != before);
+        if is_new { Ok(()) } else { Err(format!("{}; {:?}", scene.slurm.nodes(), scene.slurm.is_ready("nodeset", WORKER))) }
+    })
+    .await
+    .unwrap();
+    for node in idle {
+        scene.slurm.until_node(node, "idle none").await.unwrap();
+    }
+    assert_eq!((scene.uid_on(busy), scene.slurm.show_job(job).unwrap().state.as_str()), (of_busy, "RUNNING"));
+    scene.end(job).await;
+    scene.slurm.until_updated(3).await.unwrap();
+    eprintln!("new template: all three workers were replaced within {}", seconds(since.elapsed()));
+    scene.observer.demand(0);
+}
+
 fn switch(scene: &Scene<'_>, mode: &str) {
     let patch = json!({ "spec": { "scalingMode": mode, "replicas": 3 } });
     scene.slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &patch.to_string()]).unwrap();
@@ -200,12 +227,15 @@ async fn the_other_mode_and_back(scene: &Scene<'_>, node: &str) {
     let job = scene.job_on("worker-1").await;
     let (host, since) = (scene.slurm.host_of("worker-1").unwrap(), Instant::now());
     switch(scene, "DaemonSet");
-    for other in ["n1", "n2", "n3"].into_iter().filter(|other| *other != host) {
+    let workers = [("n1", "n1"), ("n2", SECOND), ("n3", "n3")];
+    for (_, other) in workers.iter().filter(|(of, _)| *of != host) {
         scene.slurm.until_node(other, "idle none").await.unwrap();
     }
     assert_eq!(scene.slurm.show_job(job).unwrap().state, "RUNNING");
     scene.end(job).await;
-    scene.slurm.until_node(&host, "idle none").await.unwrap();
+    for (_, last) in workers {
+        scene.slurm.until_node(last, "idle none").await.unwrap();
+    }
     scene.until_desired(3).await;
     eprintln!("switched back: all of them after {}", seconds(since.elapsed()));
     scene.observer.demand(0);
@@ -233,6 +263,7 @@ async fn each_kubernetes_node_that_suits_has_one_worker_and_no_job_is_lost() {
     for node in ["n1", "n2"] {
         ground.kubectl(&["label", "node", node, &format!("{LABEL}=yes")]).unwrap();
     }
+    ground.kubectl(&["annotate", "node", "n2", &format!("nodeset.slinky.slurm.net/hostname-override={SECOND}")]).unwrap();
     let template = json!({ "spec": { "nodeSelector": { LABEL: "yes" } } });
     let mode = json!({ "spec": { "scalingMode": "DaemonSet", "template": template } });
     let manifest = Manifest::demo().unwrap().workers(2).with("NodeSet", &mode);
@@ -240,7 +271,7 @@ async fn each_kubernetes_node_that_suits_has_one_worker_and_no_job_is_lost() {
     let result = slurm.run_job(2, "srun --label hostname").await.unwrap();
     let mut hosts: Vec<&str> = result.output.lines().filter_map(|line| line.split(": ").nth(1)).collect();
     hosts.sort_unstable();
-    assert_eq!(hosts, ["n1", "n2"], "{result:?}");
+    assert_eq!(hosts, [SECOND, "n1"], "{result:?}");
 
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
     let scene = Scene { ground: &ground, slurm: &slurm, observer: &observer };
@@ -248,6 +279,7 @@ async fn each_kubernetes_node_that_suits_has_one_worker_and_no_job_is_lost() {
     a_cordoned_node(&scene, &new).await;
     a_tainted_node(&scene, &new).await;
     a_node_that_does_not_match_any_more(&scene, &new).await;
+    a_new_template(&scene, [SECOND, &new], "n1").await;
     the_other_mode_and_back(&scene, "n1").await;
     a_removed_node(&scene, &new).await;
     observer.verdict().await.unwrap();

@@ -214,6 +214,38 @@ async fn updates(cluster: &Cluster<'_>) {
     says(cluster, &json!("True"), &json!("Created"), Some(soon), &["is made when it is over"]).await;
 }
 
+/// The next time is as good as the first, and between the two nobody is replaced.
+async fn recurs(cluster: &Cluster<'_>) {
+    edit(cluster, &json!({ "updateStrategy": { "type": "OnDelete" } })).await;
+    unreserved(cluster).await;
+    let start = in_seconds(3600);
+    let workers = ["worker-0", "worker-1", "worker-2"];
+    edit(cluster, &scheduled(start, "30m", &["HOURLY"])).await;
+    reserved(cluster, start, 30, &["HOURLY"], &workers).await;
+    // As Slurm does it when one is over.
+    let move_to = |start: Timestamp| {
+        let start = u64::try_from(start.as_second()).unwrap();
+        cluster.sim.world(|world| {
+            let found = world.reservations.get_mut(RESERVATION).unwrap();
+            (found.start, found.end) = (start, start + 30 * 60);
+            world.changed.reservations = world.now;
+        });
+    };
+    let next = start + SignedDuration::from_hours(1);
+    move_to(next);
+    edit(cluster, &template("3")).await;
+    says(cluster, &json!("True"), &json!("Created"), Some(start), &[&next.to_string()]).await;
+    let before = uids(cluster).await;
+    rests(cluster).await;
+    reserved(cluster, next, 30, &["HOURLY"], &workers).await;
+    assert_eq!(uids(cluster).await, before, "nobody is replaced before it");
+    move_to(in_seconds(0));
+    for pod in workers {
+        replaced(cluster, pod, &before).await;
+    }
+    cluster.settles(NODESET, 3, PATIENCE).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scheduled_update_happens_in_its_reservation() {
     let stage = Stage::new("schedule").await;
@@ -224,6 +256,7 @@ async fn a_scheduled_update_happens_in_its_reservation() {
     follows(&cluster).await;
     refuses(&cluster).await;
     updates(&cluster).await;
+    recurs(&cluster).await;
 
     // It goes with the NodeSet, though it is running, and so Slurm forgets the nodes.
     let other = json!({ "metadata": { "finalizers": ["nodeset.slinky.slurm.net/reservation", "nodeset.slipway.dev/jobs"] } });
