@@ -61,7 +61,7 @@ const PROMISES: &[Check] = promises![
     reservation::a_missing_reservation_is_told_apart,
     gate::a_quiet_table_is_not_sent_again,
     gate::no_change_slips_through_a_gate,
-    gate::the_gate_of_nodes_hides_that_one_was_deleted,
+    gate::the_gate_of_nodes_tells_that_one_was_deleted,
     token::bad_tokens_are_refused,
     token::an_ordinary_user_writes_nothing,
     token::credentials_are_needed_and_only_one_kind,

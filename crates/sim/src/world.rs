@@ -154,8 +154,11 @@ impl World {
         if node.is_busy(self.now) || is_reserved {
             return Err(Refusal::new(2016, why));
         }
-        // Slurm does not count it as a change of its nodes.
         self.nodes.remove(name);
+        // By itself a deletion is no change: where no slurmd is left that responds, nobody hears of it (seen with 26.05.5).
+        if self.nodes.values().any(|node| !node.is_dead && node.started_at > 0) {
+            self.changed.nodes = self.now;
+        }
         Ok(())
     }
 

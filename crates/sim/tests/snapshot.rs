@@ -124,7 +124,6 @@ async fn a_deleted_node_is_gone_at_once_and_a_lost_cluster_is_believed_later() {
     let scene = Scene::of(100);
     pass(10).await;
     scene.client.delete_node(&name("worker-5")).await.unwrap();
-    scene.handle.read_all_soon();
     pass(4).await;
     assert!(scene.is_registered("worker-5").is_no() && scene.handle.latest().is_complete(Instant::now()));
     scene.sim.world(slipway_sim::world::World::forget);
@@ -134,18 +133,26 @@ async fn a_deleted_node_is_gone_at_once_and_a_lost_cluster_is_believed_later() {
     assert!(scene.is_registered("worker-6").is_no(), "Slurm says so for half a minute, also when asked singly");
 }
 
+/// Slurm tells of no deletion where no slurmd is left.
 #[tokio::test(start_paused = true)]
-async fn what_others_delete_is_found_by_the_audit_and_is_no_lie() {
-    let scene = Scene::of(5);
-    pass(60).await;
-    scene.client.delete_node(&name("worker-2")).await.unwrap();
-    pass(10).await;
-    assert!(scene.is_registered("worker-2").is_yes(), "no gate tells of it");
-    pass(300).await;
-    assert!(scene.is_registered("worker-2").is_no());
-    let before = scene.sim.requests("GET nodes");
-    pass(100).await;
-    assert!(scene.sim.requests("GET nodes") - before >= 35, "gates are asked on, so that it looks as often as ever");
+async fn that_the_last_node_was_deleted_is_seen_by_who_asks_for_all_and_is_no_lie() {
+    for is_asked in [true, false] {
+        let scene = Scene::of(1);
+        pass(60).await;
+        scene.client.delete_node(&name("worker-0")).await.unwrap();
+        if is_asked {
+            scene.handle.read_all_soon();
+        } else {
+            pass(10).await;
+            assert!(scene.is_registered("worker-0").is_yes(), "no gate tells of it");
+            pass(300).await;
+        }
+        pass(1).await;
+        assert!(scene.is_registered("worker-0").is_no(), "asked: {is_asked}");
+        let before = scene.sim.requests("GET nodes");
+        pass(100).await;
+        assert!(scene.sim.requests("GET nodes") - before >= 35, "gates are trusted on, so it looks as often as ever");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -148,7 +148,7 @@ impl Handle {
     }
 
     /// Asks for a reading of all nodes now, for whoever waits for something that Slurm may not count as a change: when a slurmd read its files is
-    /// told a moment after everything else of a reconfigure, within the same second; and that a node was deleted is never told.
+    /// told a moment after everything else of a reconfigure, within the same second; and that the last node was deleted is never told.
     pub fn read_all_soon(&self) {
         self.wishes.whole.store(true, Ordering::SeqCst);
         self.wishes.soon.notify_one();

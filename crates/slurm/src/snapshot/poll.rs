@@ -148,7 +148,7 @@ impl Keeper {
         let whole = self.client.nodes(None, |node| fresh.push(node)).await?;
         self.due.audit = started + self.pace.audit;
         let told = |node: &Node| (node.name.clone(), node.state.clone(), node.reason.clone(), node.comment.clone());
-        // One that is missing says nothing about the gate: Slurm does not count a deletion as a change.
+        // One that is missing says nothing about the gate: Slurm does not always count a deletion as a change.
         let table = Arc::clone(&self.snapshot.nodes.table);
         let differs = fresh.iter().any(|node| table.get(&node.name).map(told) != Some(told(node)));
         if differs {
