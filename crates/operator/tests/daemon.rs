@@ -267,9 +267,9 @@ async fn doubles_names_and_modes_are_sorted_out_without_losing_a_job() {
     .await;
     stage.kubectl(&["annotate", "node", "host-3", &format!("{OVERRIDE}=rack1")]);
     scene.label("host-3", "=yes");
-    scene.until_said("node `host-3` gets no worker, as its hostname `rack1` is also that of node `host-1`").await;
+    scene.until_said("node `host-3` gets no new worker, as its hostname `rack1` is also that of node `host-1`").await;
     stage.kubectl(&["annotate", "node", "host-3", "--overwrite", &format!("{OVERRIDE}=No_Name")]);
-    scene.until_said("node `host-3` gets no worker: annotation nodeset.slinky.slurm.net/hostname-override of node `host-3`").await;
+    scene.until_said("node `host-3` gets no new worker: annotation nodeset.slinky.slurm.net/hostname-override of node `host-3`").await;
     stage.kubectl(&["annotate", "node", "host-3", &format!("{OVERRIDE}-")]);
     scene.until_on(&["host-0", "host-1", "host-2", "host-3"]).await;
 

@@ -10,13 +10,14 @@ mod known;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use slipway_api::{image, unserved::obstacle_in};
+use slipway_api::{ScheduledUpdate, image, unserved::obstacle_in};
 
-use crate::nodeset::gres::{self, Places};
+use crate::nodeset::{
+    self, Schedule,
+    gres::{self, Places},
+};
 
 pub use kind::Kind;
-
-use crate::nodeset;
 
 /// Files in `/etc/slurm` that a user may bring, beside scripts; another name is most likely misspelt.
 const CONFIG_FILES: [&str; 14] = [
@@ -98,6 +99,7 @@ pub fn findings(kind: Kind, object: &Value, references: &References) -> Vec<Find
     }
     found.extend(about_leaving(kind, object));
     found.extend(daemon::without_effect(kind, spec).map(warning));
+    found.extend(about_schedule(kind, spec));
     found.extend(gres::findings_of_spec(&references.gres).into_iter().map(warning));
     found.extend(about_deprecated(kind, spec));
     found.extend(about_external_ips(kind, spec));
@@ -163,6 +165,13 @@ fn about_leaving(kind: Kind, object: &Value) -> Vec<Finding> {
     let annotations = object["metadata"]["annotations"].as_object().filter(|_| kind == Kind::NodeSet);
     let texts = annotations.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
     nodeset::doubts(&texts.collect()).into_iter().map(|words| warning(format!("metadata: {words}"))).collect()
+}
+
+/// A maintenance that cannot be. Everything else about the NodeSet goes on without it, so it is no refusal.
+fn about_schedule(kind: Kind, spec: &Value) -> Option<Finding> {
+    let strategy = Some(&spec["updateStrategy"]).filter(|strategy| kind == Kind::NodeSet && strategy["type"] == "ScheduledUpdate")?;
+    let written: ScheduledUpdate = serde_json::from_value(strategy["scheduledUpdate"].clone()).ok()?;
+    Schedule::parse(&written).err().map(warning)
 }
 
 fn about_deprecated(kind: Kind, spec: &Value) -> Option<Finding> {

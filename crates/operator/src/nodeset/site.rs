@@ -113,7 +113,7 @@ fn site(nodeset: &NodeSet, demands: &Demands, node: &NodeView) -> Site {
     let hostname = render::daemon_hostname(nodeset, &name, node.annotations().get(annotation::HOSTNAME_OVERRIDE).map(String::as_str));
     let (hostname, refusal) = match hostname {
         Ok(hostname) => (hostname, None),
-        Err(wrong) => (String::new(), Some(format!("node `{name}` gets no worker: {wrong}"))),
+        Err(wrong) => (String::new(), Some(format!("node `{name}` gets no new worker: {wrong}"))),
     };
     // A node that is being deleted takes no new worker; what is there is left alone, as on one that is gone.
     let fit = match fit(demands, node) {

@@ -188,6 +188,25 @@ fn a_field_that_kubernetes_does_not_know_is_a_warning(#[case] kind: Kind, #[case
     assert!(words.starts_with(path) && words.contains(remedy), "{words}");
 }
 
+#[rstest]
+#[case::fine("ScheduledUpdate", "30m", "DAILY", None)]
+#[case::flag("ScheduledUpdate", "30m", "DAYLY", Some("spec.updateStrategy.scheduledUpdate.flags: `DAYLY` is no flag"))]
+#[case::duration("ScheduledUpdate", "0s", "DAILY", Some("spec.updateStrategy.scheduledUpdate.duration `0s`"))]
+#[case::another_strategy("OnDelete", "0s", "DAYLY", None)]
+fn a_maintenance_that_cannot_be_is_a_warning(
+    #[case] kind: &str,
+    #[case] duration: &str,
+    #[case] flag: &str,
+    #[case] expected: Option<&str>,
+) {
+    let scheduled = json!({ "startTime": "2027-01-31T22:00:00Z", "duration": duration, "flags": [flag] });
+    let spec = json!({ "updateStrategy": { "type": kind, "scheduledUpdate": scheduled } });
+    let found = words(Kind::NodeSet, &spec, &References::default());
+    assert_eq!(found.len(), usize::from(expected.is_some()));
+    let is_it = |expected: &str| found[0].0 == Weight::Warning && found[0].1.starts_with(expected);
+    assert!(expected.is_none_or(is_it), "{found:?}");
+}
+
 #[test]
 fn free_keys_and_known_fields_are_no_finding() {
     let spec = json!({

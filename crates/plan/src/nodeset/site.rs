@@ -63,7 +63,7 @@ impl Sites {
                     "its hostname `{hostname}` is that of pod `{pod}`, a worker of another NodeSet: let one NodeSet have the node"
                 ))
             };
-            site.refusal = by_node.or_else(by_pod).map(|why| format!("node `{node}` gets no worker, as {why}"));
+            site.refusal = by_node.or_else(by_pod).map(|why| format!("node `{node}` gets no new worker, as {why}"));
         }
         Self { by_node }
     }

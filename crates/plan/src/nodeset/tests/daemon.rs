@@ -133,7 +133,7 @@ fn of_two_nodes_with_one_hostname_the_second_gets_no_worker_and_it_is_said() {
     let plan = nodeset(daemon(&[], &sites(&nodes, &[])));
     assert_eq!(deeds_on(&nodes, &[]), ["create pod `of a.x`"]);
     assert_eq!(plan.report.reason(), Reason::HostnameTaken);
-    let words = "node `a.y` gets no worker, as its hostname `a` is also that of node `a.x`";
+    let words = "node `a.y` gets no new worker, as its hostname `a` is also that of node `a.x`";
     assert!(plan.report.message().contains(words), "{}", plan.report.message());
     // Who has it keeps it.
     let workers = [on("a.y", Stage::Ready, idle())];
