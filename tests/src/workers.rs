@@ -128,19 +128,28 @@ impl Slurm {
 
     /// Waits until everything that is to be said about jobs that ended has been said: pods and NodeSet show that all workers are idle.
     pub async fn until_at_rest(&self) -> Result<(), Failure> {
-        eventually("the pods to show that no job is there", PATIENCE, async || {
+        self.until_all_show("Idle", false).await
+    }
+
+    /// Waits until everything that is to be said about jobs on every worker has been said: pods and NodeSet show them, and no pod can be evicted.
+    pub async fn until_all_busy(&self) -> Result<(), Failure> {
+        self.until_all_show("Allocated", true).await
+    }
+
+    async fn until_all_show(&self, state: &str, is_protected: bool) -> Result<(), Failure> {
+        eventually(&format!("all workers to show {state}"), PATIENCE, async || {
             let text = self.kubectl(&["get", "pods", SELECTOR, "--output=json"]).map_err(|failure| failure.to_string())?;
             let pods: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
             let pods = pods["items"].as_array().cloned().unwrap_or_default();
-            let is_at_rest = |pod: &&Value| {
+            let shows = |pod: &&Value| {
                 let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                let is_idle = conditions.iter().any(|it| it["type"] == "SlurmNodeStateIdle" && it["status"] == "True");
-                is_idle && pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"].is_null()
+                let is_so = conditions.iter().any(|it| it["type"] == format!("SlurmNodeState{state}") && it["status"] == "True");
+                is_so && (pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"] == "true") == is_protected
             };
-            let (resting, counted) =
-                (pods.iter().filter(is_at_rest).count(), self.resource("nodeset", WORKER)?["status"]["slurmIdle"].as_u64());
-            let is_all = resting == pods.len() && counted == u64::try_from(resting).ok();
-            if is_all { Ok(()) } else { Err(format!("{resting} of {} are, and the NodeSet counts {counted:?}", pods.len())) }
+            let (showing, counted) =
+                (pods.iter().filter(shows).count(), self.resource("nodeset", WORKER)?["status"][format!("slurm{state}")].as_u64());
+            let is_all = showing == pods.len() && counted == u64::try_from(showing).ok();
+            if is_all { Ok(()) } else { Err(format!("{showing} of {} do, and the NodeSet counts {counted:?}", pods.len())) }
         })
         .await
     }

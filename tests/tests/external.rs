@@ -118,6 +118,8 @@ async fn what_is_outside_outlives_the_controller(ground: &Ground, slurm: &Slurm,
     let job = outside.submit_patient().unwrap();
     eventually("the job to run", PATIENCE, async || outside.job_is(job, "RUNNING")).await.unwrap();
     let started = outside.run(&["scontrol", "--oneliner", "show", "job", &job.to_string()]).unwrap();
+    // What follows from the job is written by now.
+    slurm.until_all_busy().await.unwrap();
     let audit = Audit::from_now(&ground.bed);
     let workers = ["get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].metadata.uid}"];
     let before = slurm.kubectl(&workers).unwrap();

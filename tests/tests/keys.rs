@@ -139,25 +139,6 @@ impl Scenario {
         assert_eq!(self.observer.counts("slurmrestd").starts, self.slurmrestd, "slurmrestd after {what}");
     }
 
-    /// Waits until the operator has seen the job that runs, and written all that follows from it.
-    async fn busy_workers_are_protected(&self) {
-        eventually("both workers to be protected while their job runs", PATIENCE, async || {
-            for worker in ["worker-0", "worker-1"] {
-                let pod = self.slurm.pod(worker).map_err(|failure| failure.to_string())?;
-                let is_protected = pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"] == "true";
-                let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                let is_shown =
-                    conditions.iter().any(|condition| condition["type"] == "SlurmNodeStateAllocated" && condition["status"] == "True");
-                if !is_protected || !is_shown {
-                    return Err(format!("{worker} has labels {} and conditions {conditions:?}", pod["metadata"]["labels"]));
-                }
-            }
-            Ok(())
-        })
-        .await
-        .unwrap();
-    }
-
     /// Somebody edits what is published: it is put back, and nobody restarts for it.
     async fn a_strangers_edit_is_undone(&self) {
         let published = self.configuration();
@@ -323,7 +304,8 @@ async fn configurations_and_keys_change_and_each_daemon_restarts_once_for_what_i
     scenario.counts_are_right("coming up");
     scenario.everyone_answers(&scenario.key("jwt.key")).await;
 
-    scenario.busy_workers_are_protected().await;
+    // What follows from the job is written by now.
+    scenario.slurm.until_all_busy().await.unwrap();
     scenario.a_strangers_edit_is_undone().await;
     scenario.a_change_restarts_everyone_once().await;
     scenario.the_jwt_key_rotates_under_a_stream(running, queued).await;
