@@ -30,6 +30,7 @@ use super::{
     question::FRESH,
     refusal::Refusals,
     token::{KeyPlace, Tokens},
+    wish::Reading,
 };
 
 /// How often slurmctld is asked when it read its configuration, beside each time that its nodes change.
@@ -290,11 +291,11 @@ impl Line {
             }
             // Only now, so that nobody leaves it a second time meanwhile.
             locked(&self.wishes).pop_front();
-            match wish {
-                Wish::Reconfigure(_) => self.read_soon(),
-                Wish::Reserve(..) => self.handle.read_reservations_soon(),
-                Wish::Forget(_) => self.handle.read_all_soon(),
-                _ => self.handle.read_soon(),
+            match wish.reading() {
+                Reading::Configuration => self.read_soon(),
+                Reading::Reservations => self.handle.read_reservations_soon(),
+                Reading::AllNodes => self.handle.read_all_soon(),
+                Reading::ChangedNodes => self.handle.read_soon(),
             }
         }
     }

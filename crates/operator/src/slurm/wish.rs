@@ -55,7 +55,31 @@ pub enum Wish {
     Reserve(String, Option<Booking>),
 }
 
+/// Where the effect of a wish is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Among the nodes that changed.
+    ChangedNodes,
+    /// Among all nodes: Slurm counts it as no change.
+    AllNodes,
+    Reservations,
+    /// In what Slurm tells of its configuration, and among the nodes that changed.
+    Configuration,
+}
+
 impl Wish {
+    /// What is to be read when it was told.
+    pub(super) fn reading(&self) -> Reading {
+        match self {
+            Self::Reconfigure(_) => Reading::Configuration,
+            Self::Reserve(..) => Reading::Reservations,
+            Self::Forget(_) => Reading::AllNodes,
+            Self::Drain(..) | Self::Undrain(_) | Self::Resume(_) | Self::SetDown(..) | Self::Place(..) | Self::Describe(_) => {
+                Reading::ChangedNodes
+            }
+        }
+    }
+
     pub(super) async fn carry_out(&self, client: &Client) -> Result<(), RestError> {
         match self {
             Self::Reconfigure(_) => client.reconfigure().await,

@@ -132,6 +132,8 @@ pub(super) async fn a_node_set_down_comes_back(bench: &Bench) -> Result<(), Stri
     // Its slurmd may have registered in this very moment, which lifts it too; then there is nothing to resume.
     if resumed.is_err() {
         refused(resumed, Errno::INVALID_NODE_TRANSITION)?;
+        let node = bench.node(0).await?;
+        holds(!node.state.has(&NodeState::Down), || format!("it is not resumed and still down: {node:?}"))?;
     }
     bench.until_node(0, "the node to be usable again", |node| node.state.is_usable()).await.map(drop)
 }

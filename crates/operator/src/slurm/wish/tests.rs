@@ -261,3 +261,13 @@ async fn a_reservation_of_another_kind_is_left_alone(#[case] booking: Option<Boo
     Wish::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.sim.world(|world| world.reservations.clone()), before);
 }
+
+/// The change gate says nothing of the last node's deletion: asked for changes alone, the record would stay for minutes.
+#[rstest]
+#[case::forget(Wish::Forget(BTreeMap::new()), Reading::AllNodes)]
+#[case::drain(Wish::Drain(Vec::new(), String::new()), Reading::ChangedNodes)]
+#[case::reserve(Wish::Reserve(String::new(), None), Reading::Reservations)]
+#[case::reconfigure(Wish::Reconfigure(String::new()), Reading::Configuration)]
+fn what_was_told_is_looked_for_where_it_shows(#[case] wish: Wish, #[case] expected: Reading) {
+    assert_eq!(wish.reading(), expected);
+}
