@@ -11,6 +11,8 @@ NEXTEST_VERSION := 0.9.143
 DENY_VERSION := 0.20.2
 NEXTEST := $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION)/bin/cargo-nextest
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+# Tools that only check are built unoptimised: they run for seconds, and are built in a third of the time.
+INSTALL := env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false cargo install --locked --debug
 SCRIPTS := $(shell grep -rlE "^(\#!/bin/(ba)?sh|\# shellcheck shell)" images crates tests)
 # What makes rustc tell the fuzzing engine where an input went; no nightly needed.
 COVERAGE := $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
@@ -19,11 +21,12 @@ FUZZ_HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 # Targets and the longest input of each.
 FUZZ_TARGETS := hostlist:2048 config:4096 rest:16384
 SECONDS ?= 30
+RUNS ?= 5
 NAME ?= demo
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status test test-unit fuzz bench lint format generate images build clean
+.PHONY: help demo up down status test test-unit flakes fuzz bench lint lint-format lint-clippy lint-rest nextest format generate images build clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,12 +43,15 @@ down: ## Take the bed down: NAME=demo.
 status: ## Show the beds of this machine.
 	@if [ -x $(BUILT)/slipway-bed ]; then $(BUILT)/slipway-bed status; else echo "no bed was ever built here"; fi
 
-test: lint build $(NEXTEST) ## Run everything: lints, unit tests, real API server, real cluster with real Slurm.
-	@$(BUILT)/slipway-bed images >/dev/null
-	@$(NEXTEST) nextest run --workspace --locked
+test: BEGAN := $(shell date +%s)
+test: build ## Run everything: lints, unit tests, real API server, real clusters with real Slurm; SCENARIO=scaling runs one on a bed that stays up.
+	@$(BUILT)/slipway-test --nextest $(NEXTEST) --began $(BEGAN) $(if $(SCENARIO),--scenario $(SCENARIO))
 
 test-unit: $(NEXTEST) ## Run the tests that need neither root nor a cluster.
 	@$(NEXTEST) nextest run --workspace --locked --lib --bins
+
+flakes: build ## Look for tests that fail now and then: RUNS=5 runs on real parts with half of every core taken away.
+	@$(BUILT)/slipway-test --nextest $(NEXTEST) --flakes $(RUNS)
 
 fuzz: ## Look for inputs that break a reader, SECONDS=30 for each; what is found stays in crates/slurm/fuzz/found, and `make test` replays it.
 	@CARGO_TARGET_DIR=$(SLIPWAY_CACHE)/target-fuzz RUSTFLAGS="-Cpasses=sancov-module $(COVERAGE)" \
@@ -65,12 +71,20 @@ bench: ## Measure lists of hosts, snapshots of 10,000 nodes, passes, and plans f
 	@cargo bench --locked --profile load --package slipway-operator --bench controller
 	@cargo bench --locked --profile load --package slipway-plan --bench nodeset
 
-lint: build $(DENY) /usr/bin/shellcheck ## Check formatting, clippy, licences and dependencies, charts, shell scripts.
+lint: lint-format lint-clippy lint-rest ## Check formatting, clippy, licences and dependencies, charts, shell scripts.
+
+lint-format:
 	@cargo fmt --all --check
+
+lint-clippy:
 	@cargo clippy --workspace --all-targets --locked -- --deny warnings
+
+lint-rest: build $(DENY) /usr/bin/shellcheck
 	@$(DENY) --log-level error check bans licenses sources
 	@$(BUILT)/slipway-bed helm lint --quiet charts/*
 	@shellcheck .ci/run $(SCRIPTS)
+
+nextest: $(NEXTEST)
 
 format: ## Format the code.
 	@cargo fmt --all
@@ -92,9 +106,9 @@ clean: down ## Take the bed down and remove the cache, the slow parts included.
 	@apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck >/dev/null
 
 $(NEXTEST):
-	@echo "  ...  building cargo-nextest $(NEXTEST_VERSION) (once per machine, 2 to 4 minutes)"
-	@env -u CARGO_TARGET_DIR cargo install --locked --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
+	@echo "  ...  building cargo-nextest $(NEXTEST_VERSION) (once per machine, 2 minutes)"
+	@$(INSTALL) --no-default-features --features default-no-update --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
 
 $(DENY):
-	@echo "  ...  building cargo-deny $(DENY_VERSION) (once per machine, 2 to 4 minutes)"
-	@env -u CARGO_TARGET_DIR cargo install --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)
+	@echo "  ...  building cargo-deny $(DENY_VERSION) (once per machine, 1 minute)"
+	@$(INSTALL) --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)

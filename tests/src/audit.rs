@@ -1,6 +1,8 @@
 //! What an API server wrote down about writes: who, what, and the answer.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -19,27 +21,24 @@ pub struct Write {
     pub code: i64,
 }
 
-/// Reads a bed's audit log from a moment on.
+/// Reads a bed's audit log from a moment on, and of the namespaces of scenarios only those of one.
 pub struct Audit {
     path: PathBuf,
-    skip: usize,
+    /// Where the log ended at that moment.
+    from: u64,
+    /// The namespaces of this scenario.
+    ours: BTreeSet<String>,
 }
+
+/// Namespaces that belong to no scenario: what is written there concerns everybody.
+const COMMON: [&str; 5] = ["", "default", "kube-system", "kube-public", "slipway-system"];
 
 impl Audit {
     /// From now on: earlier writes are not counted.
-    pub fn from_now(bed: &Bed) -> Self {
+    pub fn from_now(bed: &Bed, ours: impl IntoIterator<Item = String>) -> Self {
         let path = bed.layout().audit_log();
-        let skip = lines(&path).len();
-        Self { path, skip }
-    }
-
-    /// How many writes each user made since then.
-    pub fn users(&self) -> BTreeMap<String, usize> {
-        let mut users = BTreeMap::new();
-        for write in self.writes() {
-            *users.entry(write.user).or_default() += 1;
-        }
-        users
+        let from = path.metadata().map_or(0, |found| found.len());
+        Self { path, from, ours: ours.into_iter().collect() }
     }
 
     /// The writes of one user since then; leases are left out, because holding one is writing it.
@@ -54,13 +53,18 @@ impl Audit {
     }
 
     fn writes(&self) -> Vec<Write> {
-        lines(&self.path).into_iter().skip(self.skip).filter_map(|line| parse(&line)).collect()
+        let mut bytes = Vec::new();
+        // A log that cannot be read has no line, and whoever expects a write misses it.
+        let _ = File::open(&self.path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.from))?;
+            file.read_to_end(&mut bytes)
+        });
+        String::from_utf8_lossy(&bytes).lines().filter_map(parse).filter(|write| self.concerns(write)).collect()
     }
-}
 
-fn lines(path: &PathBuf) -> Vec<String> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    fn concerns(&self, write: &Write) -> bool {
+        self.ours.contains(&write.namespace) || COMMON.contains(&write.namespace.as_str())
+    }
 }
 
 fn parse(line: &str) -> Option<Write> {
@@ -91,5 +95,19 @@ mod tests {
         let write = parse(line).unwrap();
         assert_eq!((write.user.as_str(), write.resource.as_str(), write.name.as_str(), write.code), ("me", "pods/status", "w-0", 200));
         assert_eq!(parse("not json"), None);
+    }
+
+    #[test]
+    fn writes_in_the_namespaces_of_other_scenarios_are_theirs() {
+        let path = std::env::temp_dir().join(format!("slipway-audit-{}.log", std::process::id()));
+        let line =
+            |namespace: &str| format!(r#"{{"user":{{"username":"me"}},"objectRef":{{"resource":"pods","namespace":"{namespace}"}}}}"#);
+        let lines = ["ours", "ours", "theirs", "kube-system", ""].map(|namespace| line(namespace) + "\n");
+        std::fs::write(&path, lines.concat()).unwrap();
+        let from = u64::try_from(lines[0].len()).unwrap();
+        let audit = Audit { path: path.clone(), from, ours: BTreeSet::from(["ours".to_owned()]) };
+        let namespaces: Vec<String> = audit.writes_of("me").into_iter().map(|write| write.namespace).collect();
+        assert_eq!(namespaces, ["ours", "kube-system", ""]);
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kube::Client;
+use serde_json::Value;
 use slipway_bed::bed::Bed;
 use slipway_bed::failure::{Context, Failure};
 use slipway_bed::program::Program;
+
+use crate::ask::ApiServer;
 
 /// Where images come from in the committed manifests: the bed's own store.
 const LOCAL_IMAGES: &str = "localhost/slipway/";
@@ -16,18 +19,38 @@ const LOCAL_IMAGES: &str = "localhost/slipway/";
 pub struct Cluster {
     kubectl: PathBuf,
     kubeconfig: PathBuf,
+    api_server: ApiServer,
     /// What stands before an image's name, with its slash.
     images: String,
 }
 
 impl Cluster {
     pub fn of_bed(bed: &Bed) -> Self {
-        Self { kubectl: bed.spec().programs.distribution.join("kubectl"), kubeconfig: bed.kubeconfig(), images: LOCAL_IMAGES.to_owned() }
+        Self::new(bed.spec().programs.distribution.join("kubectl"), bed.kubeconfig(), LOCAL_IMAGES.to_owned())
     }
 
     /// Any cluster; its nodes pull from `registry`, where our images were pushed before.
     pub fn existing(kubeconfig: PathBuf, registry: &str) -> Self {
-        Self { kubectl: "kubectl".into(), kubeconfig, images: format!("{}/", registry.trim_end_matches('/')) }
+        Self::new("kubectl".into(), kubeconfig, format!("{}/", registry.trim_end_matches('/')))
+    }
+
+    fn new(kubectl: PathBuf, kubeconfig: PathBuf, images: String) -> Self {
+        Self { kubectl, api_server: ApiServer::new(kubeconfig.clone()), kubeconfig, images }
+    }
+
+    /// What is at a path of the API server.
+    pub fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.api_server.get(path)
+    }
+
+    /// The same, or `None` where there is nothing.
+    pub fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
+        self.api_server.find(path)
+    }
+
+    /// Runs a command in a container and returns what it printed.
+    pub fn exec(&self, namespace: &str, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
+        self.api_server.exec(namespace, pod, container, command)
     }
 
     pub fn kubectl(&self) -> Program {

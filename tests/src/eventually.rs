@@ -4,24 +4,28 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use slipway_bed::Failure;
+use slipway_bed::patience::Patience;
+use slipway_bed::progress::seconds;
 
-/// How often the question is asked again.
+/// How soon the question is asked again at first, and at last: many wait at once, and a command in a pod takes a tenth of a second of a core.
 const POLL: Duration = Duration::from_millis(200);
+const SLOWEST_POLL: Duration = Duration::from_secs(1);
 
-/// Asks until the answer is `Ok`; an `Err` says what is still missing, and the last one is told when time is up.
-pub async fn eventually<T, F>(what: &str, within: Duration, ask: impl Fn() -> F) -> Result<T, Failure>
+/// Asks until the answer is `Ok`; an `Err` says what is still missing, and the last one is told when patience ends.
+pub async fn eventually<T, F>(what: &str, ask: impl Fn() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, String>>,
 {
-    let until = Instant::now() + within;
+    let (mut patience, mut pause) = (Patience::start(), POLL);
     loop {
         match ask().await {
             Ok(answer) => return Ok(answer),
-            Err(missing) if Instant::now() > until => {
-                return Err(Failure::new(format!("waited {} s for {what}, in vain: {missing}", within.as_secs())));
+            Err(missing) if patience.is_exhausted() => {
+                return Err(Failure::new(format!("waited {} for {what}, in vain: {missing}", seconds(patience.elapsed()))));
             }
-            Err(_) => tokio::time::sleep(POLL).await,
+            Err(_) => tokio::time::sleep(pause).await,
         }
+        pause = SLOWEST_POLL.min(pause.mul_f32(1.3));
     }
 }
 
@@ -36,6 +40,6 @@ where
         if begin.elapsed() > throughout {
             return Ok(());
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(SLOWEST_POLL).await;
     }
 }

@@ -1,61 +1,231 @@
-//! What a scenario stands on: a bed with our operator, and Slurm clusters on it.
+//! What a scenario stands on: Kubernetes nodes and namespaces of its own, on a bed that many share or on one of its own, with our operator.
 
-use slipway_bed::bed::Bed;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use slipway_bed::bed::{Bed, take_down};
 use slipway_bed::cache::Cache;
 use slipway_bed::failure::Failure;
 use slipway_bed::image::Image;
+use slipway_bed::layout::node_name;
 use slipway_bed::progress::Progress;
+use slipway_bed::turn::Turn;
 use slipway_bed::up::{Wanted, prepare, up};
 
+use crate::audit::Audit;
 use crate::cluster::Cluster;
+use crate::eventually::eventually;
 use crate::manifest::Manifest;
 use crate::slurm::{Slurm, install_operator};
+use crate::world::World;
 
-/// A bed of its own for one test; it goes down with it.
+/// The environment's word for the bed that scenarios share; set by whoever brought it up.
+pub const SHARED_BED: &str = "SLIPWAY_SHARED_BED";
+/// On Kubernetes nodes of a shared bed: the scenario that they are reserved for.
+const RESERVED_FOR: &str = "slipway.dev/reserved-for";
+
+/// The ground of one scenario; everything of it goes when it is dropped.
 pub struct Ground {
     pub bed: Bed,
     pub cluster: Cluster,
+    cache: Cache,
+    /// Ours alone among the scenarios of this machine.
+    name: String,
+    is_shared: bool,
+    /// The numbers of our nodes.
+    nodes: Mutex<Vec<u8>>,
+    namespaces: Mutex<Vec<String>>,
+    _turn: Turn,
 }
 
 impl Ground {
-    /// A bed with `nodes` nodes and the operator on it.
+    /// `nodes` Kubernetes nodes of its own on the bed that scenarios share; where there is none, on one of its own.
     pub async fn up(name: &str, nodes: u8) -> Result<Self, Failure> {
+        match std::env::var(SHARED_BED) {
+            Ok(bed) if !bed.is_empty() => Self::on_shared(name, nodes, &bed).await,
+            _ => Self::alone(name, nodes).await,
+        }
+    }
+
+    /// A bed of its own, for scenarios that restart the operator or change it.
+    pub async fn alone(name: &str, nodes: u8) -> Result<Self, Failure> {
         let cache = Cache::open()?;
-        let name = format!("{name}-{}", std::process::id()).parse()?;
-        let wanted = Wanted { images: Image::of_slurm(), ..Wanted::cluster(name, nodes) };
+        let turn = Turn::take(&cache).await?;
+        let name = unique(name);
+        let wanted = Wanted { images: Image::of_slurm(), ..Wanted::cluster(name.parse()?, nodes) };
         prepare(&cache, &wanted)?;
         let bed = up(&cache, &wanted).await?;
         let cluster = Cluster::of_bed(&bed);
         install_operator(&cluster, Progress::Quiet).await?;
-        Ok(Self { bed, cluster })
+        let (nodes, namespaces) = (Mutex::new((1..=nodes).collect()), Mutex::default());
+        Ok(Self { bed, cluster, cache, name, is_shared: false, nodes, namespaces, _turn: turn })
+    }
+
+    async fn on_shared(name: &str, nodes: u8, bed: &str) -> Result<Self, Failure> {
+        let cache = Cache::open()?;
+        let turn = Turn::take(&cache).await?;
+        let bed = Bed::open(&cache, &bed.parse()?)?;
+        let (cluster, name) = (Cluster::of_bed(&bed), unique(name));
+        let ground =
+            Self { bed, cluster, cache, name, is_shared: true, nodes: Mutex::default(), namespaces: Mutex::default(), _turn: turn };
+        let mut added = Vec::new();
+        for _ in 0..nodes {
+            added.push(ground.start_node()?);
+        }
+        for node in added {
+            ground.until_joined(&node).await?;
+        }
+        Ok(ground)
+    }
+
+    /// Another node of ours; returns its name when Kubernetes says that it is ready.
+    pub async fn add_node(&self) -> Result<String, Failure> {
+        let node = self.start_node()?;
+        self.until_joined(&node).await?;
+        Ok(node)
+    }
+
+    fn start_node(&self) -> Result<String, Failure> {
+        let index = self.bed.add_node()?;
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+        Ok(node_name(index))
+    }
+
+    /// Waits until a node is ready, and reserves it.
+    async fn until_joined(&self, node: &str) -> Result<(), Failure> {
+        eventually(&format!("node {node} to be ready"), async || {
+            let found = self.cluster.get(&format!("/api/v1/nodes/{node}")).map_err(|failure| failure.to_string())?;
+            let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let is_ready = conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+            if is_ready { Ok(()) } else { Err(Value::from(conditions).to_string()) }
+        })
+        .await?;
+        self.kubectl(&["label", "node", node, &format!("{RESERVED_FOR}={}", self.name)]).map(drop)
+    }
+
+    /// Names of our nodes.
+    pub fn nodes(&self) -> Vec<String> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|index| node_name(*index)).collect()
+    }
+
+    /// The labels of our nodes, for pods that must run there.
+    pub fn node_labels(&self) -> Value {
+        if self.is_shared { json!({ RESERVED_FOR: self.name }) } else { json!({}) }
+    }
+
+    /// Our namespace of this name: on a shared bed it is longer.
+    pub fn namespace(&self, name: &str) -> String {
+        let namespace = if self.is_shared { format!("{}-{name}", self.name) } else { name.to_owned() };
+        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if !namespaces.contains(&namespace) {
+            namespaces.push(namespace.clone());
+        }
+        namespace
+    }
+
+    /// A name for something that belongs to no namespace.
+    pub fn unique(&self, name: &str) -> String {
+        format!("{}-{name}", self.name)
+    }
+
+    /// Has a Slurm cluster made in our namespace of this name.
+    pub fn apply(&self, namespace: &str, manifest: Manifest) -> Result<Slurm, Failure> {
+        let manifest = if self.is_shared { manifest.on_nodes(&self.node_labels()) } else { manifest };
+        Slurm::apply(&self.cluster, &self.namespace(namespace), manifest, Progress::Quiet)
     }
 
     /// A Slurm cluster that serves.
     pub async fn slurm(&self, namespace: &str, manifest: Manifest) -> Result<Slurm, Failure> {
-        let slurm = Slurm::apply(&self.cluster, namespace, manifest, Progress::Quiet)?;
+        let slurm = self.apply(namespace, manifest)?;
         slurm.until_ready(Progress::Quiet).await?;
         Ok(slurm)
     }
 
-    /// Kubernetes' garbage collector learns of new kinds half a minute late, and until then deletes nothing of theirs: waits until it knows ours.
-    pub fn garbage_collector_knows_our_kinds(&self) -> Result<(), Failure> {
-        let probe = r#"{"apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": {"name": "probe"}, "spec": {"controllerRef": {"name": "nobody"}}}"#;
-        self.cluster.apply_text(probe, Some("kube-public"))?;
-        let probe = ["restapis.slinky.slurm.net", "probe", "--namespace=kube-public", "--cascade=foreground", "--timeout=60s"];
-        self.kubectl(&["delete"].into_iter().chain(probe).collect::<Vec<_>>()).map(drop)
+    /// The API server's book from now on, as far as it concerns us.
+    pub fn audit(&self) -> Audit {
+        Audit::from_now(&self.bed, self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// A node that runs nothing which anybody else needs: neither DNS nor the operator.
+    /// Kubernetes' garbage collector learns of new kinds half a minute late, and until then deletes nothing of theirs: waits until it knows ours.
+    pub fn garbage_collector_knows_our_kinds(&self) -> Result<(), Failure> {
+        garbage_collector_knows_our_kinds(&self.cluster, &self.unique("probe"))
+    }
+
+    /// One of our nodes that runs nothing which anybody else needs: neither DNS nor the operator.
     pub fn free_node(&self) -> Result<String, Failure> {
         let busy = self.kubectl(&["get", "pods", "--all-namespaces", "--output=jsonpath={.items[*].spec.nodeName}"])?;
-        let nodes = self.kubectl(&["get", "nodes", "--output=jsonpath={.items[*].metadata.name}"])?;
-        let is_busy = |node: &str| busy.split_whitespace().any(|other| other == node);
-        let free = nodes.split_whitespace().find(|node| !is_busy(node)).map(str::to_owned);
-        free.ok_or_else(|| Failure::new("every node runs something"))
+        let is_busy = |node: &String| busy.split_whitespace().any(|other| other == node);
+        self.nodes().into_iter().find(|node| !is_busy(node)).ok_or_else(|| Failure::new("every node runs something"))
     }
 
     /// Runs kubectl and returns what it printed.
     pub fn kubectl(&self, args: &[&str]) -> Result<String, Failure> {
         self.cluster.kubectl().args(args).output()
     }
+
+    /// Takes everything of it away, and says when that fails.
+    pub fn end(self) -> Result<(), Failure> {
+        self.clear()
+    }
+
+    fn clear(&self) -> Result<(), Failure> {
+        if !self.is_shared {
+            return take_down(&self.cache, self.bed.layout());
+        }
+        let nodes = std::mem::take(&mut *self.nodes.lock().unwrap_or_else(PoisonError::into_inner));
+        let namespaces = std::mem::take(&mut *self.namespaces.lock().unwrap_or_else(PoisonError::into_inner));
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        // Before the objects go, so that what runs ends at once and nobody waits for a grace.
+        for node in &nodes {
+            self.bed.remove_node(*node)?;
+        }
+        for namespace in &namespaces {
+            self.empty(namespace)?;
+        }
+        let names = nodes.iter().map(|node| node_name(*node));
+        self.cluster.kubectl().args(["delete", "nodes", "--wait=false", "--ignore-not-found"]).args(names).output().map(drop)
+    }
+
+    /// Deletes a namespace whose pods have no kubelet any more.
+    fn empty(&self, namespace: &str) -> Result<(), Failure> {
+        let here = format!("--namespace={namespace}");
+        let kinds = "nodesets.slinky.slurm.net,restapis.slinky.slurm.net,controllers.slinky.slurm.net";
+        self.kubectl(&["delete", kinds, "--all", "--wait=false", &here])?;
+        let sets = self.kubectl(&["get", "nodesets.slinky.slurm.net", "--output=name", &here])?;
+        for set in sets.lines() {
+            // Nobody can be asked any more whether its jobs have ended; gone meanwhile is well too.
+            let _ = self.kubectl(&["patch", set, "--type=merge", r#"--patch={"metadata":{"finalizers":null}}"#, &here]);
+        }
+        self.kubectl(&["delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false", &here])?;
+        self.kubectl(&["delete", "namespace", namespace, "--wait=false", "--ignore-not-found"]).map(drop)
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if std::thread::panicking() {
+            eprintln!("{}", World { bed: &self.bed, cluster: &self.cluster, namespaces: &namespaces });
+        }
+        if let Err(failure) = self.clear() {
+            eprintln!("{failure}");
+        }
+    }
+}
+
+/// Waits until Kubernetes' garbage collector deletes what belongs to our kinds; `probe` is the name of one.
+pub fn garbage_collector_knows_our_kinds(cluster: &Cluster, probe: &str) -> Result<(), Failure> {
+    let object = json!({
+        "apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": { "name": probe },
+        "spec": { "controllerRef": { "name": "nobody" } },
+    });
+    cluster.apply_text(&object.to_string(), Some("kube-public"))?;
+    let delete = ["delete", "restapis.slinky.slurm.net", probe, "--namespace=kube-public", "--cascade=foreground", "--timeout=180s"];
+    cluster.kubectl().args(delete).output().map(drop)
+}
+
+fn unique(name: &str) -> String {
+    format!("{name}-{}", std::process::id())
 }

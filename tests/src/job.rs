@@ -3,9 +3,9 @@
 use slipway_bed::failure::Failure;
 
 use crate::eventually::eventually;
-use crate::slurm::{PATIENCE, Slurm};
+use crate::slurm::Slurm;
 
-const PATIENT: &str = r#"srun --label sh -c "echo start; until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.1; done; echo end""#;
+const PATIENT: &str = r#"srun --label sh -c "echo start; until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.5; done; echo end""#;
 
 /// What a job left behind.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Slurm {
 
     /// Waits until a job is in this state.
     pub async fn until_job(&self, id: u64, state: &str) -> Result<(), Failure> {
-        eventually(&format!("job {id} to be {state}"), PATIENCE, async || {
+        eventually(&format!("job {id} to be {state}"), async || {
             let shown = self.show_job(id).map_err(|failure| failure.to_string())?;
             if shown.state == state { Ok(()) } else { Err(format!("it is {} ({})", shown.state, shown.reason)) }
         })
@@ -88,7 +88,7 @@ impl Slurm {
 
     /// Waits for a job's end and fetches what it printed.
     pub async fn until_ended(&self, id: u64) -> Result<JobResult, Failure> {
-        let (state, host) = eventually(&format!("job {id} to end"), PATIENCE, async || {
+        let (state, host) = eventually(&format!("job {id} to end"), async || {
             let Shown { state, reason, host } = self.show_job(id).map_err(|failure| failure.to_string())?;
             match state.as_str() {
                 "PENDING" | "RUNNING" | "COMPLETING" | "CONFIGURING" => Err(format!("it is {state} ({reason})")),
@@ -105,7 +105,7 @@ impl Slurm {
     pub async fn until_saved(&self, id: u64) -> Result<(), Failure> {
         let mark = format!("saved-{}", self.on_controller(&["cat", "/proc/sys/kernel/random/uuid"])?.trim());
         self.on_controller(&["scontrol", "update", &format!("jobid={id}"), &format!("comment={mark}")])?;
-        eventually(&format!("slurmctld to save job {id}"), PATIENCE, async || {
+        eventually(&format!("slurmctld to save job {id}"), async || {
             let found =
                 self.on_controller(&["sh", "-c", &format!("grep -q {mark} /var/spool/slurmctld/*/job_state && echo yes || echo no")]);
             if found.map_err(|failure| failure.to_string())?.trim() == "yes" { Ok(()) } else { Err("its state is older".to_owned()) }

@@ -1,6 +1,8 @@
 //! What the demo and the end-to-end tests share: a cluster, our operator on it, a Slurm cluster made by it.
 
+pub mod ask;
 pub mod audit;
+pub mod chapter;
 pub mod cluster;
 pub mod eventually;
 pub mod expression;
@@ -12,5 +14,7 @@ pub mod observer;
 pub mod passes;
 #[cfg(test)]
 mod rooms;
+pub mod run;
 pub mod slurm;
 pub mod workers;
+mod world;

@@ -61,6 +61,13 @@ impl Manifest {
         self
     }
 
+    /// Has the pods of everything of ours run on Kubernetes nodes with these labels.
+    #[must_use]
+    pub fn on_nodes(self, labels: &Value) -> Self {
+        let patch = json!({ "spec": { "template": { "spec": { "nodeSelector": labels } } } });
+        ["Controller", "RestApi", "NodeSet"].into_iter().fold(self, |manifest, kind| manifest.with(kind, &patch))
+    }
+
     /// Adds an object.
     #[must_use]
     pub fn and(mut self, object: Value) -> Self {
@@ -99,9 +106,11 @@ impl Manifest {
         self.resources().into_iter().find(|(kind, _)| kind == "controller").map(|(_, name)| name).unwrap_or_default()
     }
 
-    /// For `kubectl apply`.
+    /// For `kubectl apply`. Controllers come last: slurmctld that is made before its NodeSets are known is started again with their lines, and how often
+    /// it starts must not depend on how fast kubectl is.
     pub fn text(&self) -> String {
-        let documents: Vec<_> = self.objects.iter().map(Value::to_string).collect();
+        let (controllers, others): (Vec<_>, Vec<_>) = self.objects.iter().partition(|object| object["kind"] == "Controller");
+        let documents: Vec<_> = others.into_iter().chain(controllers).map(Value::to_string).collect();
         documents.join("\n---\n")
     }
 }

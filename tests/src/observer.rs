@@ -36,12 +36,11 @@ const MADE: &str = "statefulsets,deployments,services,configmaps,poddisruptionbu
 const OURS: &str = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login)";
 /// The API server's answer to whoever made an object.
 const CREATED: i64 = 201;
-const JOBS_EVERY: Duration = Duration::from_millis(250);
-const LOGS_EVERY: Duration = Duration::from_millis(100);
+/// Several observers look at once on a machine with few cores, so none looks more often than it needs.
+const JOBS_EVERY: Duration = Duration::from_secs(1);
+const LOGS_EVERY: Duration = Duration::from_millis(300);
 /// How long one question to slurmrestd may take; while slurmctld is away it takes longer than anybody wants to wait.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How long a look may be impossible.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Looks at one Slurm cluster until it is dropped.
 pub struct Observer {
@@ -92,10 +91,10 @@ impl Observer {
                 outage: Duration::ZERO,
                 trouble: String::new(),
             }),
-            logs: Mutex::new(Logs::new(bed.layout().root.join("nodes"))),
+            logs: Mutex::new(Logs::new(bed.layout().root.join("nodes"), [slurm.namespace.as_str(), OPERATOR_NAMESPACE])),
         });
         let (cluster, namespace) = (slurm.cluster.clone(), slurm.namespace.clone());
-        let (audit, made) = (Audit::from_now(bed), made(&cluster, &namespace)?);
+        let (audit, made) = (Audit::from_now(bed, [namespace.clone()]), made(&cluster, &namespace)?);
         let mut observer = Self { shared: shared.clone(), audit, cluster, namespace, made, threads: Vec::new() };
         let kubeconfig = bed.kubeconfig();
         let questions = Questions { token: slurm.token()?, path: rest_path(slurm), namespace: slurm.namespace.clone(), kubeconfig };
@@ -135,7 +134,7 @@ impl Observer {
     /// Waits until Slurm's whole table was seen once more.
     pub async fn look_again(&self) -> Result<(), Failure> {
         let from = Instant::now();
-        eventually("the observer to see Slurm's jobs", PATIENCE, async || {
+        eventually("the observer to see Slurm's jobs", async || {
             let table = self.table();
             if table.looked.is_some_and(|looked| looked > from) { Ok(()) } else { Err(table.trouble.clone()) }
         })
@@ -156,7 +155,7 @@ impl Observer {
         self.table().outage
     }
 
-    /// What the containers of one name have done in the cluster's namespace, since the bed came up.
+    /// What the containers of one name have done in the cluster's namespace, since the scenario began.
     pub fn counts(&self, daemon: &str) -> Counts {
         let mut logs = self.logs();
         logs.read();

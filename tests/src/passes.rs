@@ -14,13 +14,6 @@ pub fn passes(cluster: &Cluster) -> Result<BTreeMap<String, f64>, String> {
     Ok(sums)
 }
 
-/// How often Slurm gave the operator an answer that it gives to nobody without a good token.
-pub fn slurm_answers(cluster: &Cluster) -> Result<f64, String> {
-    let metrics = metrics(cluster)?;
-    let calls = metrics.lines().filter(|line| line.starts_with("slipway_slurm_calls_total{") && !line.contains("kind=\"ping\""));
-    Ok(calls.filter(|line| ["ok", "unchanged"].iter().any(|outcome| line.contains(&format!("outcome=\"{outcome}\"")))).map(count).sum())
-}
-
 /// What the operator's process counts.
 fn metrics(cluster: &Cluster) -> Result<String, String> {
     let ready = "--output=jsonpath={range .items[?(@.status.containerStatuses[0].ready)]}{.metadata.name}{end}";

@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("slipway-operator", &["slipway-api", "slipway-slurm", "slipway-render", "slipway-plan", "slipway-runtime"]),
     ("slipway-bed", &[]),
     ("slipway-sim", &["slipway-slurm"]),
-    ("slipway-tests", &["slipway-bed"]),
+    ("slipway-tests", &["slipway-bed", "slipway-sim"]),
 ];
 
 /// The functional core, and what would give it a network, a clock or chance.

@@ -1,7 +1,6 @@
 //! Our operator on a cluster, and a Slurm cluster made by it.
 
 use std::io::Read;
-use std::time::Duration;
 
 use serde_json::Value;
 use slipway_bed::failure::{Context, Failure};
@@ -14,9 +13,6 @@ use crate::manifest::Manifest;
 /// The user name under which the operator talks to the API server.
 pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
 pub const OPERATOR_NAMESPACE: &str = "slipway-system";
-
-/// How long any one wait may take. Cached, each is a matter of seconds; elsewhere images are pulled first.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Ends slurmctld, once it listens.
 pub const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
@@ -33,19 +29,31 @@ pub struct Slurm {
 /// Installs the CRDs and the operator and waits until it is ready.
 pub async fn install_operator(cluster: &Cluster, progress: Progress) -> Result<(), Failure> {
     let step = progress.step("operator: installed and ready");
-    cluster.apply("charts/slurm-operator-crds/templates", None)?;
-    cluster.apply("deploy/operator.yaml", None)?;
+    apply_operator(cluster)?;
     step.waits_for("the operator's pod");
-    eventually("the operator to be ready", PATIENCE, async || {
-        let deployment = get(cluster, OPERATOR_NAMESPACE, "deployment", "slipway")?;
+    until_operator_ready(cluster).await?;
+    step.done();
+    Ok(())
+}
+
+/// Applies the CRDs and the operator's manifest.
+pub(crate) fn apply_operator(cluster: &Cluster) -> Result<(), Failure> {
+    cluster.apply("charts/slurm-operator-crds/templates", None)?;
+    cluster.apply("deploy/operator.yaml", None)
+}
+
+/// Waits until the operator, as it is written now, is ready.
+pub(crate) async fn until_operator_ready(cluster: &Cluster) -> Result<(), Failure> {
+    eventually("the operator to be ready", async || {
+        let path = format!("/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/slipway");
+        let deployment = cluster.get(&path).map_err(|failure| failure.to_string())?;
+        let is_seen = deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"];
         match deployment["status"]["readyReplicas"].as_i64() {
-            Some(1..) => Ok(()),
+            Some(1..) if is_seen && deployment["status"]["updatedReplicas"] == 1 => Ok(()),
             _ => Err(pod_troubles(cluster, OPERATOR_NAMESPACE)),
         }
     })
-    .await?;
-    step.done();
-    Ok(())
+    .await
 }
 
 /// Ends the operator's process if it runs; its Deployment starts a new one, from the newest image.
@@ -78,7 +86,7 @@ impl Slurm {
     pub async fn until_ready(&self, progress: Progress) -> Result<(), Failure> {
         for (kind, name) in self.manifest.resources() {
             let step = progress.step(format!("slurm: {kind} Ready"));
-            eventually(&format!("{kind} `{name}` to be Ready"), PATIENCE, async || {
+            eventually(&format!("{kind} `{name}` to be Ready"), async || {
                 let waits = self.is_ready(&kind, &name).map_err(|why| format!("{why}; {}", pod_troubles(&self.cluster, &self.namespace)));
                 if let Err(why) = &waits {
                     step.waits_for(why.clone());
@@ -90,7 +98,7 @@ impl Slurm {
         }
         let workers = self.manifest.worker_count();
         let step = progress.step(format!("slurm: {workers} nodes idle"));
-        eventually(&format!("{workers} idle Slurm nodes"), PATIENCE, async || {
+        eventually(&format!("{workers} idle Slurm nodes"), async || {
             let idle = self.on_controller(&["sinfo", "--noheader", "--Node", "--states=idle", "--format=%N"]);
             let idle = idle.map_err(|failure| failure.to_string())?;
             let count = idle.lines().filter(|line| !line.trim().is_empty()).count();
@@ -108,17 +116,18 @@ impl Slurm {
 
     /// One of our resources.
     pub fn resource(&self, kind: &str, name: &str) -> Result<Value, String> {
-        get(&self.cluster, &self.namespace, &format!("{kind}s.slinky.slurm.net"), name)
+        let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{kind}s/{name}", self.namespace);
+        self.cluster.get(&path).map_err(|failure| failure.to_string())
     }
 
     /// Kills slurmctld and waits until it answers again.
     pub async fn kill_slurmctld(&self) -> Result<(), Failure> {
         let pod = self.controller_pod();
-        eventually("slurmctld to listen and be killed", PATIENCE, async || {
+        eventually("slurmctld to listen and be killed", async || {
             self.on_pod(&pod, "slurmctld", &["bash", "-c", SIGKILL]).map_err(|failure| failure.to_string())
         })
         .await?;
-        eventually("slurmctld to answer", PATIENCE, async || {
+        eventually("slurmctld to answer", async || {
             self.on_controller(&["scontrol", "ping"]).map(drop).map_err(|failure| failure.to_string())
         })
         .await
@@ -160,8 +169,7 @@ impl Slurm {
     }
 
     pub fn on_pod(&self, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
-        let kubectl = self.cluster.kubectl().arg("exec").arg(self.in_namespace()).args([pod, "--container", container, "--"]);
-        kubectl.args(command).output()
+        self.cluster.exec(&self.namespace, pod, container, command)
     }
 
     /// Runs kubectl in its namespace and returns what it printed.
@@ -181,12 +189,6 @@ impl Slurm {
     }
 }
 
-fn get(cluster: &Cluster, namespace: &str, kind: &str, name: &str) -> Result<Value, String> {
-    let kubectl = cluster.kubectl().args(["get", kind, name, "--output=json"]).arg(format!("--namespace={namespace}"));
-    let text = kubectl.output().map_err(|failure| failure.what().to_owned())?;
-    serde_json::from_str(&text).map_err(|error| error.to_string())
-}
-
 /// Ok when the object's `Ready` condition holds for its newest generation; else the condition's own words.
 fn ready_condition(object: &Value) -> Result<(), String> {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -201,10 +203,9 @@ fn ready_condition(object: &Value) -> Result<(), String> {
 
 /// Why pods of a namespace do not run, in Kubernetes' own words.
 fn pod_troubles(cluster: &Cluster, namespace: &str) -> String {
-    let Ok(text) = cluster.kubectl().args(["get", "pods", "--output=json"]).arg(format!("--namespace={namespace}")).output() else {
+    let Ok(pods) = cluster.get(&format!("/api/v1/namespaces/{namespace}/pods")) else {
         return "its pods cannot be listed".to_owned();
     };
-    let pods: Value = serde_json::from_str(&text).unwrap_or_default();
     let mut troubles = Vec::new();
     for pod in pods["items"].as_array().into_iter().flatten() {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();

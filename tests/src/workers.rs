@@ -1,18 +1,16 @@
 //! Workers of a NodeSet: how many, where, and what Kubernetes and Slurm say about each.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::Value;
-use slipway_bed::failure::{Context, Failure};
+use slipway_bed::failure::Failure;
 
 use crate::eventually::eventually;
 use crate::manifest::WORKER;
 use crate::slurm::Slurm;
 
 /// Selects the pods of workers.
-pub(crate) const SELECTOR: &str = "--selector=app.kubernetes.io/name=slurmd";
-const PATIENCE: Duration = Duration::from_mins(1);
+const SELECTOR: &str = "app.kubernetes.io/name=slurmd";
 
 impl Slurm {
     /// Asks for so many workers, by the scale subresource.
@@ -22,15 +20,22 @@ impl Slurm {
 
     /// Names of the worker pods, in order.
     pub fn pods(&self) -> Result<Vec<String>, Failure> {
-        let names = self.kubectl(&["get", "pods", SELECTOR, "--output=jsonpath={.items[*].metadata.name}"])?;
-        let mut names: Vec<String> = names.split_whitespace().map(str::to_owned).collect();
-        names.sort();
-        Ok(names)
+        Ok(self.uids()?.into_keys().collect())
+    }
+
+    /// The worker pods that carry these labels too, whole.
+    fn worker_pods(&self, labels: &str) -> Result<Vec<Value>, Failure> {
+        let list = self.cluster.get(&format!("{}?labelSelector={SELECTOR}{labels}", self.pods_path()))?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    fn pods_path(&self) -> String {
+        format!("/api/v1/namespaces/{}/pods", self.namespace)
     }
 
     /// Waits until these worker pods are there and no others.
     pub async fn until_pods(&self, expected: &[&str]) -> Result<(), Failure> {
-        eventually(&format!("the pods {expected:?}"), PATIENCE, async || {
+        eventually(&format!("the pods {expected:?}"), async || {
             let found = self.pods().map_err(|failure| failure.to_string())?;
             let jobs = || self.on_controller(&["squeue", "--states=all", "--format=%i %T %N %r"]).unwrap_or_default();
             if found == expected { Ok(()) } else { Err(format!("there are {found:?}, and jobs\n{}", jobs())) }
@@ -40,7 +45,7 @@ impl Slurm {
 
     /// Waits until so many worker pods are there.
     pub async fn until_pod_count(&self, expected: usize) -> Result<(), Failure> {
-        eventually(&format!("{expected} worker pods"), PATIENCE, async || {
+        eventually(&format!("{expected} worker pods"), async || {
             let found = self.pods().map_err(|failure| failure.to_string())?;
             if found.len() == expected { Ok(()) } else { Err(format!("there are {found:?}; {}", self.nodes())) }
         })
@@ -49,20 +54,22 @@ impl Slurm {
 
     /// Waits until a pod is gone, or another has its name.
     pub async fn until_gone(&self, pod: &str, uid: &str) -> Result<(), Failure> {
-        eventually(&format!("pod {pod} to leave"), PATIENCE, async || {
-            if self.uid(pod) == uid { Err(format!("it is there; {}", self.nodes())) } else { Ok(()) }
+        eventually(&format!("pod {pod} to leave"), async || match self.find_pod(pod).map_err(|failure| failure.to_string())? {
+            Some(found) if found["metadata"]["uid"] == uid => Err(format!("it is there; {}", self.nodes())),
+            _ => Ok(()),
         })
         .await
     }
 
     /// UIDs of the worker pods, by name.
     pub fn uids(&self) -> Result<BTreeMap<String, String>, Failure> {
-        Ok(self.pods()?.into_iter().map(|pod| (pod.clone(), self.uid(&pod))).collect())
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(self.worker_pods("")?.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect())
     }
 
     /// Waits until so many workers have the newest template, and the NodeSet is ready.
     pub async fn until_updated(&self, expected: u64) -> Result<(), Failure> {
-        eventually(&format!("{expected} workers to be updated and all ready"), crate::slurm::PATIENCE, async || {
+        eventually(&format!("{expected} workers to be updated and all ready"), async || {
             let status = self.resource("nodeset", WORKER)?["status"].clone();
             let is_ready = self.is_ready("nodeset", WORKER);
             if status["updatedReplicas"] == expected && is_ready.is_ok() { Ok(()) } else { Err(format!("{is_ready:?}: {status}")) }
@@ -72,25 +79,29 @@ impl Slurm {
 
     /// A pod's UID; empty when there is none of this name.
     pub fn uid(&self, pod: &str) -> String {
-        self.kubectl(&["get", "pod", pod, "--ignore-not-found", "--output=jsonpath={.metadata.uid}"]).unwrap_or_default()
+        let found = self.find_pod(pod).ok().flatten().unwrap_or_default();
+        found["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
     }
 
     /// The pod of a node of Slurm: the names differ where there is a worker for each Kubernetes node.
     pub fn pod_of(&self, node: &str) -> Result<String, Failure> {
-        let selector = format!("{SELECTOR},nodeset.slinky.slurm.net/pod-hostname={node}");
-        let names = self.kubectl(&["get", "pods", &selector, "--output=jsonpath={.items[*].metadata.name}"])?;
-        names.split_whitespace().next().map(str::to_owned).ok_or_else(|| Failure::new(format!("node {node} has no pod")))
+        let pods = self.worker_pods(&format!(",nodeset.slinky.slurm.net/pod-hostname={node}"))?;
+        let name = pods.first().and_then(|pod| pod["metadata"]["name"].as_str()).map(str::to_owned);
+        name.ok_or_else(|| Failure::new(format!("node {node} has no pod")))
     }
 
     /// One pod, whole.
     pub fn pod(&self, name: &str) -> Result<Value, Failure> {
-        let text = self.kubectl(&["get", "pod", name, "--output=json"])?;
-        serde_json::from_str(&text).context(|| format!("pod {name} is no JSON"))
+        self.cluster.get(&format!("{}/{name}", self.pods_path()))
+    }
+
+    fn find_pod(&self, name: &str) -> Result<Option<Value>, Failure> {
+        self.cluster.find(&format!("{}/{name}", self.pods_path()))
     }
 
     /// The Kubernetes node of a pod; empty while it has none.
     pub fn host_of(&self, pod: &str) -> Result<String, Failure> {
-        self.kubectl(&["get", "pod", pod, "--output=jsonpath={.spec.nodeName}"])
+        Ok(self.pod(pod)?["spec"]["nodeName"].as_str().unwrap_or_default().to_owned())
     }
 
     /// State and reason of a node, as sinfo shows them.
@@ -107,7 +118,7 @@ impl Slurm {
 
     /// Waits until sinfo shows this state and reason.
     pub async fn until_node(&self, name: &str, expected: &str) -> Result<(), Failure> {
-        eventually(&format!("node {name} to be `{expected}`"), PATIENCE, async || {
+        eventually(&format!("node {name} to be `{expected}`"), async || {
             let found = self.node(name).map_err(|failure| failure.to_string())?;
             if found == expected { Ok(()) } else { Err(format!("it is `{found}`")) }
         })
@@ -137,10 +148,8 @@ impl Slurm {
     }
 
     async fn until_all_show(&self, state: &str, is_protected: bool) -> Result<(), Failure> {
-        eventually(&format!("all workers to show {state}"), PATIENCE, async || {
-            let text = self.kubectl(&["get", "pods", SELECTOR, "--output=json"]).map_err(|failure| failure.to_string())?;
-            let pods: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-            let pods = pods["items"].as_array().cloned().unwrap_or_default();
+        eventually(&format!("all workers to show {state}"), async || {
+            let pods = self.worker_pods("").map_err(|failure| failure.to_string())?;
             let shows = |pod: &&Value| {
                 let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
                 let is_so = conditions.iter().any(|it| it["type"] == format!("SlurmNodeState{state}") && it["status"] == "True");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kube::Client;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheLock};
 use crate::cgroup;
 use crate::client;
 use crate::control::{self, PartState, Request};
@@ -146,8 +146,9 @@ impl Bed {
         Ok(parts)
     }
 
-    /// Starts another node and returns its number; Kubernetes sees it some seconds later.
+    /// Starts another node and returns its number; Kubernetes sees it some seconds later. Several processes may do so at once.
     pub fn add_node(&self) -> Result<u8, Failure> {
+        let _lock = self.lock_nodes()?;
         let index = (1..=MOST_NODES)
             .find(|index| !self.layout.node(*index).root.exists())
             .ok_or_else(|| Failure::new(format!("a bed has at most {MOST_NODES} nodes")))?;
@@ -167,6 +168,24 @@ impl Bed {
     /// Ends a node as a power cut would.
     pub fn kill_node(&self, index: u8) -> Result<(), Failure> {
         control::ask(&self.layout.control(), &Request::Kill(node_name(index))).map(drop)
+    }
+
+    /// Ends a node and removes everything of it, so that its number is free for another. One that was killed before is removed too.
+    pub fn remove_node(&self, index: u8) -> Result<(), Failure> {
+        let _lock = self.lock_nodes()?;
+        if self.running_nodes()?.contains(&index) {
+            self.kill_node(index)?;
+        }
+        cgroup::remove(&format!("{}/{}", self.layout.cgroup(), node_name(index)), Duration::from_secs(30))?;
+        // The first process of the bed has to have noticed before another node can have the number.
+        while self.running_nodes()?.contains(&index) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        remove_folder(&self.layout.node(index).root)
+    }
+
+    fn lock_nodes(&self) -> Result<CacheLock, Failure> {
+        self.cache.lock(&format!("nodes-{}", self.name()), &Progress::Quiet.step("waiting for another node to start"))
     }
 
     /// Ends one daemon of a node (`kubelet`, `containerd`, `kube-proxy`) and leaves its pods alone.

@@ -6,7 +6,7 @@ use std::io::BufRead;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
@@ -23,13 +23,12 @@ use crate::layout::{DNS_SERVICE, Layout};
 use crate::name::BedName;
 use crate::netns;
 use crate::part::control_plane;
+use crate::patience::Patience;
 use crate::pki::Pki;
-use crate::progress::{Progress, Step};
+use crate::progress::{Progress, Step, seconds};
 use crate::spec::{Extent, Programs, Spec};
 use crate::tool;
 
-/// How long any one wait of an `up` may take. A quiet machine needs a tenth of it.
-const PATIENCE: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(50);
 
 /// A bed that is wanted.
@@ -164,7 +163,7 @@ async fn cluster(bed: &Bed, nodes: u8, progress: Progress) -> Result<(), Failure
 
 /// Asks until the answer is yes. A part that ended by itself ends the wait at once, with its log.
 async fn eventually<F: Future<Output = Result<bool, Failure>>>(bed: &Bed, what: &str, ask: impl Fn() -> F) -> Result<(), Failure> {
-    let until = Instant::now() + PATIENCE;
+    let mut patience = Patience::start();
     while !ask().await? {
         if !keeper::lives(&bed.layout) {
             return Err(Failure::new(format!("the bed died while it waited for {what}")).with_log(&bed.layout.log("keeper")));
@@ -172,8 +171,8 @@ async fn eventually<F: Future<Output = Result<bool, Failure>>>(bed: &Bed, what: 
         if let Some(dead) = first_dead(&bed.parts()?) {
             return Err(dead.advise("`slipway-bed doctor`; the whole log says more"));
         }
-        if Instant::now() > until {
-            return Err(Failure::new(format!("waited {} s for {what}, in vain", PATIENCE.as_secs()))
+        if patience.is_exhausted() {
+            return Err(Failure::new(format!("waited {} for {what}, in vain", seconds(patience.elapsed())))
                 .with_log(&bed.layout.log("kube-apiserver"))
                 .advise(format!("the logs in {}", bed.layout.root.join("log").display())));
         }
@@ -212,7 +211,7 @@ fn prepare_folder(layout: &Layout, spec: &Spec) -> Result<Pki, Failure> {
 fn start_keeper(cache: &Cache, layout: &Layout, spec: &Spec, step: &Step) -> Result<Bed, Failure> {
     let log = layout.log("keeper");
     let errors = fs::File::create(&log).context(|| format!("could not write {}", log.display()))?;
-    let mut child: Child = Command::new(program()?)
+    let mut child: Child = Command::new(copy_program(layout)?)
         .args(["inside", "keep"])
         .arg(cache.root())
         .arg(layout.name.as_str())
@@ -236,6 +235,14 @@ fn start_keeper(cache: &Cache, layout: &Layout, spec: &Spec, step: &Step) -> Res
     drop(child);
     let state = KeeperState::read(layout)?;
     Ok(Bed { cache: cache.clone(), layout: layout.clone(), spec: spec.clone(), state, leash })
+}
+
+/// A copy of the bed's own program among its files: its processes start others of it for as long as the bed lives, and cargo may replace the original
+/// meanwhile.
+fn copy_program(layout: &Layout) -> Result<PathBuf, Failure> {
+    let copy = layout.root.join("slipway-bed");
+    fs::copy(program()?, &copy).context(|| format!("could not write {}", copy.display()))?;
+    Ok(copy)
 }
 
 /// The bed's own program: this process's, or its neighbour in the build folder, where tests lie in `deps` one level below.

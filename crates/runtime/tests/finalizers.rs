@@ -1,25 +1,27 @@
 //! Finalizers on a real API server: whoever wrote in between is not written over, and nobody takes that for done.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod server;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use slipway_bed::cache::Cache;
-use slipway_bed::up::{Wanted, up};
 use slipway_runtime::apply::{Id, Writer};
+
+use crate::server::Server;
 
 #[tokio::test]
 async fn a_finalizer_is_written_to_what_was_seen_and_to_nothing_newer() {
-    let bed = up(&Cache::open().unwrap(), &Wanted::api_only(format!("finalizers-{}", std::process::id()).parse().unwrap())).await.unwrap();
-    let client = bed.client().await.unwrap();
-    let maps = Api::<ConfigMap>::namespaced(client.clone(), "default");
+    let server = Server::new("finalizers").await;
+    let client = server.client.clone();
+    let maps = Api::<ConfigMap>::namespaced(client.clone(), &server.namespace);
     let map = serde_json::from_value(json!({ "metadata": { "name": "held" } })).unwrap();
     let seen = maps.create(&PostParams::default(), &map).await.unwrap();
     let (uid, kind) = (seen.uid().unwrap(), ApiResource::erase::<ConfigMap>(&()));
     let writer = Writer::new(client, "test");
-    let held = Id { namespace: "default", name: "held", uid: &uid };
+    let held = Id { namespace: &server.namespace, name: "held", uid: &uid };
     let write = async |version: &str, finalizers| writer.finalizers(&kind, held, version, &finalizers).await.unwrap();
 
     let others = json!({ "metadata": { "finalizers": ["example.org/others"] } });
@@ -32,5 +34,5 @@ async fn a_finalizer_is_written_to_what_was_seen_and_to_nothing_newer() {
     assert_eq!(now.finalizers(), ["example.org/others", "example.org/ours"]);
     let gone = Id { name: "gone", ..held };
     assert!(writer.finalizers(&kind, gone, &now.resource_version().unwrap(), &ours).await.unwrap(), "what is gone needs none");
-    bed.down().unwrap();
+    server.end().await;
 }

@@ -23,6 +23,8 @@ use crate::sim::Sim;
 
 /// Selects the pods of workers.
 const WORKERS: &str = "app.kubernetes.io/name=slurmd";
+/// A label of each host: the namespace whose pods it takes.
+pub const HOST_LABEL: &str = "slipway-sim/namespace";
 /// Writes to the API server at a time.
 const AT_ONCE: usize = 32;
 /// After this time what failed is tried again.
@@ -82,11 +84,11 @@ enum Step {
 }
 
 impl Kubelet {
-    /// Makes `hosts` nodes `host-0`, `host-1`, ... where they are missing, and looks after the worker pods of `namespace`.
+    /// Makes so many nodes for `namespace`, `NAMESPACE-host-0` and so on, where they are missing, and looks after its worker pods.
     pub async fn start(client: Client, namespace: &str, hosts: usize, sim: Sim) -> Result<Self, kube::Error> {
-        let names: Vec<String> = (0..hosts).map(|index| format!("host-{index}")).collect();
+        let names: Vec<String> = (0..hosts).map(|index| format!("{namespace}-host-{index}")).collect();
         let nodes: Api<Node> = Api::all(client.clone());
-        futures::stream::iter(&names).map(Ok).try_for_each_concurrent(AT_ONCE, |name| make_host(&nodes, name)).await?;
+        futures::stream::iter(&names).map(Ok).try_for_each_concurrent(AT_ONCE, |name| make_host(&nodes, namespace, name)).await?;
         let inner = Arc::new(Inner {
             pods: Api::namespaced(client, namespace),
             sim,
@@ -99,6 +101,11 @@ impl Kubelet {
         });
         let task = tokio::spawn(inner.clone().follow());
         Ok(Self { inner, task })
+    }
+
+    /// The names of its nodes.
+    pub fn hosts(&self) -> &[String] {
+        &self.inner.hosts
     }
 
     /// Pods that start under this name from now on behave so.
@@ -317,10 +324,10 @@ impl Rules {
 }
 
 /// A node that is ready, without the taint that the server gives to new ones.
-async fn make_host(nodes: &Api<Node>, name: &str) -> Result<(), kube::Error> {
+async fn make_host(nodes: &Api<Node>, namespace: &str, name: &str) -> Result<(), kube::Error> {
     let room = json!({ "cpu": "64", "memory": "256Gi", "pods": "1000" });
     let node = serde_json::from_value(json!({
-        "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name, HOST_LABEL: namespace } },
         "status": { "capacity": room, "allocatable": room, "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady" }] },
     }))
     .map_err(kube::Error::SerdeError)?;

@@ -11,8 +11,11 @@ use std::path::{Path, PathBuf};
 
 /// What a daemon prints when it begins to read its configuration again.
 const RECONFIGURES: [(&str, &str); 2] = [("slurmctld", "Attempting to reconfigure"), ("slurmd", "Caught SIGHUP. Triggering reconfigure.")];
-/// What the daemon prints that should never be seen.
-const LAST_WORDS: [&str; 2] = ["fatal:", "panicked at"];
+/// What a daemon prints before an end of its own making.
+const FATAL: &str = "fatal:";
+/// What the operator prints then. It quotes what daemons said, so their word says nothing about it.
+const PANIC: &str = "panicked at";
+const OPERATOR: &str = "operator";
 
 /// What the daemons of one name did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub struct Printed {
 #[derive(Debug)]
 pub struct Logs {
     nodes: PathBuf,
+    /// What names of folders of pods begin with: those of other namespaces are not looked at.
+    ours: Vec<String>,
     open: BTreeMap<PathBuf, Follower>,
     runs: BTreeMap<Run, Printed>,
 }
@@ -67,13 +72,14 @@ struct Follower {
 
 impl Logs {
     /// `nodes` is the folder of the bed's nodes.
-    pub fn new(nodes: PathBuf) -> Self {
-        Self { nodes, open: BTreeMap::new(), runs: BTreeMap::new() }
+    pub fn new<'a>(nodes: PathBuf, namespaces: impl IntoIterator<Item = &'a str>) -> Self {
+        let ours = namespaces.into_iter().map(|namespace| format!("{namespace}_")).collect();
+        Self { nodes, ours, open: BTreeMap::new(), runs: BTreeMap::new() }
     }
 
     /// Reads what is new.
     pub fn read(&mut self) {
-        for path in logs(&self.nodes) {
+        for path in logs(&self.nodes, &self.ours) {
             if !self.open.contains_key(&path)
                 && let (Some(run), Ok(file)) = (run(&path), File::open(&path))
             {
@@ -120,16 +126,20 @@ fn note(printed: &mut Printed, container: &str, line: &str) {
     if RECONFIGURES.iter().any(|(daemon, mark)| *daemon == container && line.contains(mark)) {
         printed.reconfigures += 1;
     }
-    if LAST_WORDS.iter().any(|mark| line.contains(mark)) {
+    if line.contains(PANIC) || (line.contains(FATAL) && container != OPERATOR) {
         printed.last_words.push(line.to_owned());
     }
 }
 
 /// `<nodes>/<node>/log/pods/<namespace>_<pod>_<uid>/<container>/<attempt>.log`
-fn logs(nodes: &Path) -> Vec<PathBuf> {
+fn logs(nodes: &Path, ours: &[String]) -> Vec<PathBuf> {
     let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let pods = entries(nodes.to_owned()).flat_map(|node| entries(node.join("log/pods")));
-    pods.flat_map(entries).flat_map(entries).collect()
+    let is_ours = |pod: &PathBuf| {
+        let name = pod.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        ours.iter().any(|beginning| name.starts_with(beginning))
+    };
+    pods.filter(is_ours).flat_map(entries).flat_map(entries).collect()
 }
 
 fn run(log: &Path) -> Option<Run> {
@@ -152,7 +162,7 @@ mod tests {
         let pod = root.join("n1/log/pods/slurm_slurm-controller-0_uid-1");
         std::fs::create_dir_all(pod.join("slurmctld")).unwrap();
         let mut first = File::create(pod.join("slurmctld/0.log")).unwrap();
-        let mut logs = Logs::new(root.clone());
+        let mut logs = Logs::new(root.clone(), ["slurm"]);
         write!(first, "2026-01-01T00:00:00Z stderr F [t] slurmctld version 26 started\n2026-01-01T00:00:00Z stderr F [t] Attempt").unwrap();
         logs.read();
         assert_eq!(logs.counts("slurm", "slurmctld"), Counts { starts: 1, reconfigures: 0 });

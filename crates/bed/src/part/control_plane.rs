@@ -5,6 +5,7 @@ use crate::layout::{API_PORT, CONTROL_PLANE, Layout, SERVICE_RANGE};
 use crate::part::flags;
 use crate::pki::Pki;
 use crate::spec::Spec;
+use crate::timer;
 
 /// Without these the controller manager alone needs 4 to 6 seconds more to start its controllers.
 const FAST: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
@@ -66,6 +67,8 @@ pub fn apiserver(layout: &Layout, spec: &Spec, pki: &Pki, index: u8) -> Part {
         ("enable-aggregator-routing", "true".to_owned()),
         ("audit-policy-file", path(layout.root.join("audit-policy.yaml"))),
         ("audit-log-path", path(layout.audit_log())),
+        // In one file: by default a second one begins after 100 MB, and whoever counts writes would miss those before.
+        ("audit-log-maxsize", "100000".to_owned()),
         ("profiling", "false".to_owned()),
         ("v", "1".to_owned()),
     ]);
@@ -87,8 +90,7 @@ pub fn controller_manager(layout: &Layout, spec: &Spec, pki: &Pki) -> Part {
         ("cluster-signing-key-file", path(pki.key("ca"))),
         ("use-service-account-credentials", "true".to_owned()),
         ("allocate-node-cidrs", "false".to_owned()),
-        // Half of the default: tests of dead nodes wait for it.
-        ("node-monitor-grace-period", "20s".to_owned()),
+        ("node-monitor-grace-period", timer::NODE_MONITOR_GRACE.to_owned()),
     ]));
     part(layout, name, spec.programs.kubernetes.join(name), args)
 }

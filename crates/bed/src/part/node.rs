@@ -7,6 +7,7 @@ use crate::layout::{DNS_SERVICE, NodeLayout, POD_RANGE, node_address, pod_range}
 use crate::part::flags;
 use crate::pki::Pki;
 use crate::spec::Spec;
+use crate::timer;
 
 pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
@@ -146,11 +147,9 @@ pub fn kubelet_config(pki: &Pki, node: &str) -> String {
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%"},
         "serializeImagePulls": false,
-        "nodeStatusUpdateFrequency": "5s",
-        // A changed ConfigMap is in its pods within seconds; by default it takes more than a minute.
-        "syncFrequency": "5s",
-        // Daemons are killed on purpose, several times in a minute; by default the fifth time costs minutes.
-        "crashLoopBackOff": {"maxContainerRestartPeriod": "10s"},
+        "nodeStatusUpdateFrequency": timer::NODE_STATUS_UPDATE,
+        "syncFrequency": timer::KUBELET_SYNC,
+        "crashLoopBackOff": {"maxContainerRestartPeriod": timer::CRASH_LOOP_BACK_OFF},
     })
     .to_string()
 }

@@ -3,20 +3,20 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use slipway_bed::bed::Bed;
 use slipway_bed::cache::Cache;
 use slipway_bed::control::Life;
 use slipway_bed::image::{Daemon, Image, Release};
+use slipway_bed::patience::Patience;
+use slipway_bed::turn::Turn;
 use slipway_bed::up::{Wanted, up};
 
 use crate::unique;
 
 /// Any image with a shell will do; this one is there anyway.
 const IMAGE: Image = Image::Slurm(Daemon::Slurmctld, Release::Slurm26_05);
-const PATIENCE: Duration = Duration::from_mins(1);
-
 /// Two pods on two nodes that share an RWX claim and each have an RWO one, a Service before the first, a namespace that allows
 /// only restricted pods.
 const MANIFEST: &str = r#"
@@ -80,13 +80,13 @@ impl Kubectl<'_> {
 
     /// Asks for one value until it is the wanted one.
     fn wait_for(&self, args: &[&str], wanted: &str) {
-        let until = Instant::now() + PATIENCE;
+        let mut patience = Patience::start();
         loop {
             let answer = self.0.kubectl().args(args).output();
             if answer.as_ref().is_ok_and(|text| text.trim() == wanted) {
                 return;
             }
-            assert!(Instant::now() < until, "kubectl {args:?} did not become `{wanted}`; last: {answer:?}");
+            assert!(!patience.is_exhausted(), "kubectl {args:?} did not become `{wanted}`; last: {answer:?}");
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -95,6 +95,7 @@ impl Kubectl<'_> {
 #[tokio::test]
 async fn pods_have_names_services_tokens_volumes_limits_and_their_nodes_come_and_go() {
     let cache = Cache::open().unwrap();
+    let _turn = Turn::take(&cache).await.unwrap();
     let bed = up(&cache, &Wanted { images: vec![IMAGE], ..Wanted::cluster(unique("full"), 2) }).await.unwrap();
     let kubectl = Kubectl(&bed);
     bed.kubectl().args(["apply", "--filename=-"]).feed(&MANIFEST.replace("@IMAGE@", &IMAGE.reference())).unwrap();
@@ -170,9 +171,9 @@ fn a_kubelet_that_ends_is_started_again(bed: &Bed) {
     let first = pid().unwrap();
     let words = bed.enter(Some(1)).unwrap();
     assert!(Command::new(&words[0]).args(&words[1..]).args(["kill", "-9", &first.to_string()]).status().unwrap().success());
-    let until = Instant::now() + PATIENCE;
+    let mut patience = Patience::start();
     while pid().is_none_or(|now| now == first) {
-        assert!(Instant::now() < until, "the kubelet stayed down");
+        assert!(!patience.is_exhausted(), "the kubelet stayed down");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

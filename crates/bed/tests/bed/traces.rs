@@ -1,20 +1,21 @@
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use slipway_bed::bed::Bed;
 use slipway_bed::cache::Cache;
 use slipway_bed::keeper::{self, KeeperState};
 use slipway_bed::layout::Layout;
+use slipway_bed::patience::Patience;
+use slipway_bed::turn::Turn;
 use slipway_bed::up::{Wanted, up};
 
 use crate::machine::{Machine, remains};
 use crate::{program, unique, words};
 
-const PATIENCE: Duration = Duration::from_secs(30);
-
 #[tokio::test]
 async fn two_beds_side_by_side_change_nothing_on_the_machine_and_leave_nothing() {
     let cache = Cache::open().unwrap();
+    let _turn = Turn::take(&cache).await.unwrap();
     let before = Machine::look();
     let first = up(&cache, &Wanted::cluster(unique("one"), 2)).await.unwrap();
     let second = up(&cache, &Wanted::cluster(unique("other"), 1)).await.unwrap();
@@ -33,6 +34,7 @@ async fn two_beds_side_by_side_change_nothing_on_the_machine_and_leave_nothing()
 #[tokio::test]
 async fn a_bed_with_a_frozen_node_goes_down_too() {
     let cache = Cache::open().unwrap();
+    let _turn = Turn::take(&cache).await.unwrap();
     let bed = up(&cache, &Wanted::cluster(unique("frozen"), 1)).await.unwrap();
     let name = bed.name().clone();
     bed.freeze_node(1).unwrap();
@@ -43,6 +45,7 @@ async fn a_bed_with_a_frozen_node_goes_down_too() {
 /// Kills one process of a running bed and expects that everything of the bed ends by itself.
 async fn dies_whole(test: &str, victim: impl Fn(&KeeperState) -> u32) {
     let cache = Cache::open().unwrap();
+    let _turn = Turn::take(&cache).await.unwrap();
     let name = unique(test);
     let layout = Layout::new(&cache, &name);
     // Through the program, so that nobody but the bed itself could clean up.
@@ -72,12 +75,13 @@ async fn a_bed_whose_first_process_is_killed_ends_whole() {
 #[test]
 fn an_interrupted_up_leaves_nothing_running() {
     let cache = Cache::open().unwrap();
+    let _turn = Turn::take_blocking(&cache).unwrap();
     let name = unique("ctrl-c");
     let layout = Layout::new(&cache, &name);
     let mut child = program().args(["up", "--nodes", "1", "--name", name.as_str()]).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + PATIENCE;
+    let mut patience = Patience::start();
     while !keeper::lives(&layout) || !layout.control().exists() {
-        assert!(Instant::now() < until && child.try_wait().unwrap().is_none(), "the bed did not start");
+        assert!(!patience.is_exhausted() && child.try_wait().unwrap().is_none(), "the bed did not start");
         std::thread::sleep(Duration::from_millis(5));
     }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -90,9 +94,9 @@ fn an_interrupted_up_leaves_nothing_running() {
 
 /// The bed cleans up by itself within moments.
 fn wait_until_gone(layout: &Layout) {
-    let until = Instant::now() + PATIENCE;
+    let mut patience = Patience::start();
     while keeper::lives(layout) || !remains(layout.name.as_str()).is_empty() {
-        assert!(Instant::now() < until, "left: {:?}", remains(layout.name.as_str()));
+        assert!(!patience.is_exhausted(), "left: {:?}", remains(layout.name.as_str()));
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,0 +1,69 @@
+//! The one limit of every wait in a test. It ends no wait that makes progress on a slow machine: time in which work had to wait for a core
+//! counts little.
+
+use std::time::{Duration, Instant};
+
+use crate::machine::Reading;
+
+/// How long a wait may take on a machine with cores to spare: more than the longest of Slurm's and Kubernetes' own timers, twice.
+pub const PATIENCE: Duration = Duration::from_mins(3);
+/// How much of a moment without a free core counts. So a machine that is always short of cores is waited for five times as long.
+const STALLED_COUNTS: f64 = 0.2;
+/// Between two readings of the machine's counters.
+const READ_EVERY: Duration = Duration::from_millis(500);
+
+/// A wait that began.
+#[derive(Debug)]
+pub struct Patience {
+    began: Instant,
+    read: Instant,
+    reading: Reading,
+    spent: Duration,
+}
+
+impl Patience {
+    pub fn start() -> Self {
+        let now = Instant::now();
+        Self { began: now, read: now, reading: Reading::now(), spent: Duration::ZERO }
+    }
+
+    /// True when the machine had time enough for what is waited for.
+    pub fn is_exhausted(&mut self) -> bool {
+        let elapsed = self.read.elapsed();
+        if elapsed >= READ_EVERY {
+            let now = Reading::now();
+            self.spent += counted(elapsed, now.stalled_since(self.reading, elapsed));
+            self.read = Instant::now();
+            self.reading = now;
+        }
+        self.spent > PATIENCE
+    }
+
+    /// How long the wait has lasted, for messages.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+}
+
+/// The part of a time that counts.
+fn counted(elapsed: Duration, stalled: f64) -> Duration {
+    elapsed.mul_f64(1.0 - (1.0 - STALLED_COUNTS) * stalled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_without_a_free_core_counts_a_fifth() {
+        let second = Duration::from_secs(1);
+        assert_eq!(counted(second, 0.0), second);
+        assert_eq!(counted(second, 0.5), Duration::from_millis(600));
+        assert_eq!(counted(second, 1.0), Duration::from_millis(200));
+    }
+
+    #[test]
+    fn a_wait_begins_with_all_its_patience() {
+        assert!(!Patience::start().is_exhausted());
+    }
+}

@@ -1,0 +1,114 @@
+//! Turns on this machine: heavy tests run side by side, as many as it carries at that moment.
+//!
+//! Whoever wants a turn waits at one door for a moment in which cores and memory are left, and goes in. The next one looks at the machine with the
+//! first one's load on it. So there is no number to choose: waiting for Slurm's and Kubernetes' own clocks overlaps, work does not pile up.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::cache::{Cache, CacheLock};
+use crate::failure::Failure;
+use crate::machine::{Reading, available_memory};
+use crate::progress::Progress;
+
+/// Set by `make test`: a file to which everybody adds how long they waited, so that it is not taken for the time that they need.
+pub const WAITS: &str = "SLIPWAY_WAITS";
+/// Set by `make flakes`: so many have their turn at once, however busy the machine is.
+pub const CROWD: &str = "SLIPWAY_CROWD";
+/// The share of the cores that may be in use when another one begins. What begins needs more than its share for some seconds, then it mostly waits.
+const BUSY: f64 = 0.7;
+/// Memory that must be free: a cluster with its daemons takes less than half of it.
+const MEMORY: u64 = 2 << 30;
+/// How long the machine is looked at: longer than the breath between two busy moments.
+const LOOK: Duration = Duration::from_millis(1500);
+/// The beginning of the names of the locks that those inside hold.
+const INSIDE: &str = "turn-";
+
+/// Turns of this process so far.
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Somebody's turn, until it is dropped or its process ends.
+#[derive(Debug)]
+pub struct Turn {
+    _lock: CacheLock,
+}
+
+impl Turn {
+    /// Waits until this machine has room. Whoever is alone has.
+    pub async fn take(cache: &Cache) -> Result<Self, Failure> {
+        let cache = cache.clone();
+        let waiting = tokio::task::spawn_blocking(move || Self::take_blocking(&cache));
+        waiting.await.unwrap_or_else(|error| Err(Failure::new(format!("could not wait for a turn: {error}"))))
+    }
+
+    /// The same where nothing is awaited.
+    pub fn take_blocking(cache: &Cache) -> Result<Self, Failure> {
+        let (quiet, began) = (|| Progress::Quiet.step("waiting for a turn"), Instant::now());
+        let _door = cache.lock("door", &quiet())?;
+        let crowd = std::env::var(CROWD).ok().and_then(|crowd| crowd.parse::<usize>().ok());
+        loop {
+            let before = Reading::now();
+            std::thread::sleep(LOOK);
+            let busy = Reading::now().busy_since(before);
+            if has_room(inside(cache), crowd, busy, available_memory()) {
+                let number = TURNS.fetch_add(1, Ordering::Relaxed);
+                let lock = cache.lock(&format!("{INSIDE}{}-{number}", std::process::id()), &quiet())?;
+                note_wait(began.elapsed());
+                return Ok(Self { _lock: lock });
+            }
+        }
+    }
+}
+
+/// Adds a line with the name of this process's test and its seconds. A file that cannot be written costs a figure, and no test.
+fn note_wait(waited: Duration) {
+    let test = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    if let (Some(path), Some(test)) = (std::env::var_os(WAITS), test)
+        && let Ok(mut file) = File::options().create(true).append(true).open(path)
+    {
+        let _ = writeln!(file, "{test} {:.1}", waited.as_secs_f32());
+    }
+}
+
+fn has_room(inside: usize, crowd: Option<usize>, busy: f64, memory: u64) -> bool {
+    match crowd {
+        Some(crowd) => inside < crowd.max(1),
+        None => inside == 0 || (busy < BUSY && memory > MEMORY),
+    }
+}
+
+/// How many have their turn: locks that somebody holds. Those of processes that were killed are free.
+fn inside(cache: &Cache) -> usize {
+    let locks = fs::read_dir(cache.path("lock")).into_iter().flatten().flatten();
+    let turns = locks.filter(|entry| entry.file_name().to_string_lossy().starts_with(INSIDE));
+    turns.filter(|entry| File::open(entry.path()).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_measured_and_whoever_is_alone_has_it() {
+        assert!(has_room(0, None, 1.0, 0));
+        assert!(has_room(9, None, 0.5, 8 << 30));
+        assert!(!has_room(1, None, 0.95, 8 << 30));
+        assert!(!has_room(1, None, 0.1, 1 << 30));
+        assert!(has_room(3, Some(4), 1.0, 8 << 30));
+        assert!(!has_room(4, Some(4), 0.0, 8 << 30));
+    }
+
+    #[test]
+    fn turns_are_counted_while_they_last() {
+        let cache = Cache::at(std::env::temp_dir().join(format!("slipway-turn-{}", std::process::id()))).unwrap();
+        let turn = Turn::take_blocking(&cache).unwrap();
+        assert_eq!(inside(&cache), 1);
+        drop(turn);
+        assert_eq!(inside(&cache), 0);
+        fs::write(cache.path("lock/turn-of-one-who-was-killed"), "").unwrap();
+        assert_eq!(inside(&cache), 0);
+        fs::remove_dir_all(cache.root()).unwrap();
+    }
+}

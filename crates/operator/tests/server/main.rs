@@ -1,0 +1,32 @@
+//! The operator on a real API server. One program, because linking one for each takes minutes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed unwrap is a failed test")]
+
+mod admission;
+mod children;
+mod claims;
+mod conditions;
+mod daemon;
+mod fail_closed;
+mod generated;
+mod gres;
+mod holds;
+mod mirror;
+mod monitor;
+mod names;
+mod outside;
+mod place;
+mod records;
+mod registration;
+mod replacement;
+mod restapi;
+mod scale;
+mod schedule;
+mod schema;
+mod served;
+mod slurm;
+mod ssh;
+mod stage;
+mod strangers;
+mod takeover;
+mod unserved;
+mod workers;

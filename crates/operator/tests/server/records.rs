@@ -1,0 +1,152 @@
+//! Slurm's records of workers: made anew where they say something else than the pods, deleted where nobody wants them, and kept where somebody needs them.
+
+use serde_json::json;
+use slipway_api::condition::RECORDS_CURRENT;
+use slipway_sim::{
+    node::{NodeKind, NodeRecord},
+    reservation::ReservationRecord,
+};
+
+use crate::stage::cluster::{CONTROLLER, Cluster, operator};
+use crate::stage::{Stage, condition, eventually};
+
+const NODESET: &str = "worker";
+
+fn memory(cluster: &Cluster<'_>, node: &str) -> Option<u64> {
+    cluster.sim.world(|world| world.nodes.get(node).map(|node| node.memory))
+}
+
+fn has_record(cluster: &Cluster<'_>, node: &str) -> bool {
+    memory(cluster, node).is_some()
+}
+
+/// What slurmd says about its node.
+async fn tell_slurmd(cluster: &Cluster<'_>, conf: &str) {
+    let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", cluster.namespace);
+    let answer = cluster.stage.edit(&path, &json!({ "spec": { "extraConf": conf } })).await;
+    assert_eq!(answer.code, 200, "{answer:?}");
+}
+
+async fn until_said(cluster: &Cluster<'_>, words: &[&str]) {
+    eventually(&format!("{RECORDS_CURRENT} to say {words:?}"), async || {
+        let said = condition(&cluster.nodeset(NODESET).await, RECORDS_CURRENT)["message"].to_string();
+        if words.iter().all(|words| said.contains(words)) { Ok(()) } else { Err(said) }
+    })
+    .await;
+}
+
+async fn until_memory(cluster: &Cluster<'_>, node: &str, expected: u64) {
+    eventually(&format!("{node} to have {expected} MiB"), async || {
+        let found = memory(cluster, node);
+        let why = condition(&cluster.nodeset(NODESET).await, "Ready")["message"].to_string();
+        if found == Some(expected) { Ok(()) } else { Err(format!("it has {found:?}; {why}")) }
+    })
+    .await;
+}
+
+fn reserve(cluster: &Cluster<'_>, name: &str, node: &str) {
+    cluster.sim.world(|world| {
+        let reservation = ReservationRecord {
+            name: name.to_owned(),
+            nodes: vec![node.to_owned()],
+            users: vec!["root".to_owned()],
+            start: world.now + 3_000,
+            end: world.now + 4_000,
+            ..ReservationRecord::default()
+        };
+        world.reservations.insert(name.to_owned(), reservation);
+        world.changed.reservations = world.now;
+    });
+}
+
+/// Memory is changed: idle workers are registered anew, a busy one when its job has ended.
+async fn changed(cluster: &Cluster<'_>) {
+    let job = cluster.start_job(NODESET, &["worker-1"], 3600);
+    tell_slurmd(cluster, "RealMemory=20000").await;
+    until_memory(cluster, "worker-0", 20_000).await;
+    assert_eq!(memory(cluster, "worker-1"), Some(10_000), "it has a job");
+    assert!(cluster.are_running(&[job]));
+    cluster.end_job(job);
+    until_memory(cluster, "worker-1", 20_000).await;
+    cluster.settles(NODESET, 2).await;
+}
+
+/// A record that says something else although the pod is from the present template, as one that a killed slurmctld remembers.
+async fn came_back(cluster: &Cluster<'_>) {
+    cluster.sim.world(|world| {
+        if let Some(node) = world.nodes.get_mut("worker-0") {
+            node.memory = 10_000;
+        }
+        world.changed.nodes = world.now;
+    });
+    until_memory(cluster, "worker-0", 20_000).await;
+    cluster.settles(NODESET, 2).await;
+}
+
+/// A scale-in: what nobody needs goes, what somebody needs stays and it is said why, and what is not ours is not touched.
+async fn scaled_in(cluster: &Cluster<'_>) {
+    cluster.scale(NODESET, 5).await;
+    cluster.settles(NODESET, 5).await;
+    cluster.sim.world(|world| {
+        // One of somebody else, and one with our kind of name and without our feature.
+        for name in ["stranger", "worker-9"] {
+            let record = NodeRecord { is_down: true, ..NodeRecord::new(name, NodeKind::Dynamic, world.now) };
+            world.nodes.insert(name.to_owned(), record);
+        }
+        world.changed.nodes = world.now;
+    });
+    reserve(cluster, "later", "worker-3");
+    let required = json!({
+        "script": "#!/bin/sh\ntrue\n", "partition": NODESET, "required_nodes": ["worker-4"], "hold": true,
+    });
+    let (job, _) = cluster.sim.world(|world| world.submit(&required)).unwrap();
+    cluster.scale(NODESET, 2).await;
+    eventually("the record of worker-2 to go", async || if has_record(cluster, "worker-2") { Err("it is there".into()) } else { Ok(()) })
+        .await;
+    until_said(cluster, &["record of node `worker-3` stays: reservation `later` names it"]).await;
+    until_said(cluster, &[&format!("record of node `worker-4` stays: job {job} requires it")]).await;
+    assert_eq!(condition(&cluster.nodeset(NODESET).await, "Ready")["status"], "True");
+    cluster.sim.world(|world| {
+        world.reservations.clear();
+        world.changed.reservations = world.now;
+        world.end_job(job, "CANCELLED");
+    });
+    eventually("both records to go", async || {
+        let left: Vec<&str> = ["worker-3", "worker-4"].into_iter().filter(|node| has_record(cluster, node)).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?} are there")) }
+    })
+    .await;
+    assert!(has_record(cluster, "stranger") && has_record(cluster, "worker-9"), "they are not ours");
+}
+
+/// Nothing is left to say or to do.
+async fn at_rest(cluster: &Cluster<'_>) {
+    eventually("nothing to be said", async || {
+        let said = condition(&cluster.nodeset(NODESET).await, RECORDS_CURRENT);
+        if said.is_null() { Ok(()) } else { Err(said.to_string()) }
+    })
+    .await;
+    let before = (cluster.writes().len(), cluster.slurm_writes());
+    let again = json!({ "metadata": { "annotations": { "example.org/look": "again" } } });
+    let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", cluster.namespace);
+    assert_eq!(cluster.stage.edit(&path, &again).await.code, 200);
+    cluster.is_read(2).await;
+    assert_eq!((cluster.writes().len(), cluster.slurm_writes()), before, "{CONTROLLER}: a second look writes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_follow_pods_and_nobody_loses_what_they_need() {
+    let stage = Stage::new("records").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    let strategy = json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 2 } });
+    let spec = json!({ "extraConf": "RealMemory=10000", "pruneSlurmNodeRecords": "NodeNotFound", "updateStrategy": strategy });
+    cluster.create_nodeset_with(NODESET, 2, &spec).await;
+    cluster.settles(NODESET, 2).await;
+    changed(&cluster).await;
+    came_back(&cluster).await;
+    scaled_in(&cluster).await;
+    at_rest(&cluster).await;
+    drop(cluster);
+    stage.end();
+}

@@ -1,0 +1,159 @@
+//! Workers that are up and that Slurm does not know, or that end again and again, on a real API server: all come back, in steps, and what does not
+//! help is tried ever more rarely.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use slipway_bed::patience::Patience;
+use slipway_sim::Conduct;
+
+use crate::stage::cluster::{Cluster, operator};
+use crate::stage::{Stage, condition, eventually};
+
+const NODESET: &str = "worker";
+const WORKERS: u32 = 8;
+/// A quarter of them.
+const AT_A_TIME: usize = 2;
+/// At least so long a worker may take to register: a minute, less what Kubernetes loses by counting whole seconds.
+const GRACE: Duration = Duration::from_secs(58);
+/// One more than the others, with a trouble.
+const NINTH: &str = "worker-8";
+
+/// UIDs of the pods that are not being deleted, by the names of their nodes.
+async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let pods = cluster.pods(NODESET).await;
+    let staying = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    staying.map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
+}
+
+fn registered(cluster: &Cluster<'_>) -> BTreeSet<String> {
+    cluster.sim.world(|world| world.nodes.keys().cloned().collect())
+}
+
+async fn ready(cluster: &Cluster<'_>) -> Value {
+    condition(&cluster.nodeset(NODESET).await, "Ready")
+}
+
+/// When the operator deleted a pod, as the API server heard of it.
+fn deletions(cluster: &Cluster<'_>, pod: &str) -> Vec<Timestamp> {
+    let object = |event: &Value| (event["objectRef"]["resource"].clone(), event["objectRef"]["name"].clone());
+    let is_one = |event: &Value| event["verb"] == "delete" && object(event) == (Value::from("pods"), Value::from(pod));
+    let at = |event: Value| event["requestReceivedTimestamp"].as_str().unwrap().parse().unwrap();
+    cluster.stage.audit().into_iter().filter(is_one).map(at).collect()
+}
+
+/// Waits until a pod was deleted so often.
+async fn is_deleted(cluster: &Cluster<'_>, pod: &str, times: usize) {
+    eventually(&format!("{times} deletions of {pod}"), async || match deletions(cluster, pod).len() {
+        found if found >= times => Ok(()),
+        found => Err(format!("{found}; {}", ready(cluster).await)),
+    })
+    .await;
+}
+
+async fn settled(cluster: &Cluster<'_>) {
+    cluster.create_nodeset(NODESET, WORKERS).await;
+    cluster.settles(NODESET, WORKERS as usize).await;
+}
+
+/// slurmctld starts with an empty disk: the workers run on, and it knows none of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_whose_slurmctld_lost_its_state_come_back_in_steps() {
+    let stage = Stage::new("lost-state").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    settled(&cluster).await;
+    let first = uids(&cluster).await;
+    cluster.sim.world(|world| {
+        world.nodes.clear();
+        world.changed.nodes = world.now;
+    });
+    let (began, mut patience) = (Instant::now(), Patience::start());
+    let (mut most, mut steps, mut said) = (0, BTreeSet::new(), BTreeSet::new());
+    while registered(&cluster).len() < WORKERS as usize {
+        assert!(!patience.is_exhausted(), "{:?}, {}", registered(&cluster), ready(&cluster).await);
+        // In this order: one that registers in between is not taken for one on its way.
+        let now = uids(&cluster).await;
+        let in_slurm = registered(&cluster);
+        let on_their_way: BTreeSet<_> =
+            first.iter().filter(|(name, uid)| now.get(*name) != Some(uid) && !in_slurm.contains(*name)).collect();
+        most = most.max(on_their_way.len());
+        said.insert(ready(&cluster).await["reason"].as_str().unwrap_or_default().to_owned());
+        steps.insert(in_slurm.len());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    eprintln!(
+        "{WORKERS} workers were back {:.1?} after their slurmctld lost its state, at most {most} at a time, by {steps:?}",
+        began.elapsed()
+    );
+    assert!((1..=AT_A_TIME).contains(&most), "{most} at a time");
+    assert!(steps.len() >= 4, "{steps:?}");
+    assert!(said.contains("SlurmNodeNotRegistered"), "{said:?}");
+    eventually("the NodeSet to be ready", async || match ready(&cluster).await {
+        ready if ready["status"] == "True" => Ok(()),
+        other => Err(other.to_string()),
+    })
+    .await;
+    let deleted = cluster.deletions();
+    assert_eq!(
+        (deleted.len(), deleted.iter().collect::<BTreeSet<_>>().len()),
+        (WORKERS as usize, WORKERS as usize),
+        "each once: {deleted:?}"
+    );
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events?limit=1000", cluster.namespace);
+    let events = stage.get(&path).await;
+    let told = events["items"].as_array().unwrap().iter().any(|event| event["reason"] == "SlurmNodeNotRegistered");
+    assert!(told, "{events}");
+    drop(cluster);
+    stage.end();
+}
+
+/// It costs one replacement after the grace of a minute, and the next is further away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_slurmctld_refuses_for_ever_is_replaced_rarely() {
+    let stage = Stage::new("refused").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    settled(&cluster).await;
+    cluster.kubelet.conduct(NINTH, Conduct::Unregistered);
+    let began = Instant::now();
+    cluster.scale(NODESET, WORKERS + 1).await;
+    is_deleted(&cluster, NINTH, 1).await;
+    eprintln!("a worker that is never registered was replaced after {:.1?}", began.elapsed());
+    assert!(began.elapsed() >= GRACE, "it had no time to register: {:?}", began.elapsed());
+    // Some looks at its successor, which Slurm does not know either.
+    cluster.is_read(6).await;
+    let deleted = cluster.deletions();
+    assert!(deleted.iter().all(|pod| pod == NINTH) && (1..=2).contains(&deleted.len()), "{deleted:?}");
+    assert_eq!(ready(&cluster).await["reason"], "SlurmNodeNotRegistered");
+    assert_eq!(condition(&cluster.nodeset(NODESET).await, "SlurmReachable")["status"], "True");
+    drop(cluster);
+    stage.end();
+}
+
+/// After 0, 1, 2, 4, 8 ... seconds it is made anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_ends_as_soon_as_it_starts_is_replaced_ever_more_rarely() {
+    /// Seconds between six deletions, at least.
+    const PAUSES: f64 = 1.0 + 2.0 + 4.0 + 8.0 + 16.0;
+    let stage = Stage::new("failed").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    settled(&cluster).await;
+    cluster.kubelet.conduct(NINTH, Conduct::Fails);
+    cluster.scale(NODESET, WORKERS + 1).await;
+    is_deleted(&cluster, NINTH, 6).await;
+    let times = deletions(&cluster, NINTH);
+    let pauses: Vec<_> = times.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64()).collect();
+    eprintln!("pauses between replacements of a worker that ends at once: {pauses:.1?} s");
+    // A busy machine may hold up one of them, so that the pause after it looks shorter than it was: all of them together are not shorter.
+    assert!(pauses[..5].iter().sum::<f64>() >= 0.7 * PAUSES, "{pauses:?}");
+    let deleted = cluster.deletions();
+    assert!(deleted.iter().all(|pod| pod == NINTH), "{deleted:?}");
+    assert_eq!(ready(&cluster).await["reason"], "PodsNotReady");
+    drop(cluster);
+    stage.end();
+}

@@ -1,0 +1,81 @@
+//! Workers that end or vanish: others take their places, ever more slowly where that does not help, and Slurm sends nobody to those that are gone.
+
+use std::time::Instant;
+
+use jiff::Timestamp;
+use slipway_api::slurm_node;
+use slipway_sim::Conduct;
+
+use crate::stage::cluster::{Cluster, operator};
+use crate::stage::{Stage, condition, eventually};
+
+const NODESET: &str = "worker";
+
+/// When pods of this name were created.
+fn creations(cluster: &Cluster<'_>, pod: &str) -> Vec<Timestamp> {
+    let is_one = |event: &serde_json::Value| event["verb"] == "create" && event["objectRef"]["name"] == pod;
+    let at = |event: serde_json::Value| event["requestReceivedTimestamp"].as_str().unwrap().parse().unwrap();
+    cluster.stage.audit().into_iter().filter(is_one).map(at).collect()
+}
+
+/// One that fails each time it starts.
+async fn fails(cluster: &Cluster<'_>) {
+    cluster.kubelet.conduct("worker-1", Conduct::Fails);
+    cluster.kubelet.fail("worker-1").await.unwrap();
+    let before = creations(cluster, "worker-1").len();
+    eventually("four replacements", async || match creations(cluster, "worker-1").len() - before {
+        0..4 => Err(condition(&cluster.nodeset(NODESET).await, "Ready")["message"].to_string()),
+        _ => Ok(()),
+    })
+    .await;
+    let times = creations(cluster, "worker-1").split_off(before);
+    let pauses: Vec<_> = times.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64()).collect();
+    eprintln!("pauses between replacements of a pod that fails: {pauses:.1?} s");
+    // One, two and four seconds from deletion to deletion at least; a creation follows its deletion as soon as the API server lets it. A busy machine
+    // may hold up one of them, so that the pause after it looks shorter than it was: all of them together are not shorter.
+    assert!(pauses[..3].iter().sum::<f64>() >= 7.0 * 0.7, "{pauses:?}");
+    eventually("the wait to be explained", async || {
+        let said = condition(&cluster.nodeset(NODESET).await, "Ready")["message"].to_string();
+        if said.contains("pod `worker-1` ended like others before it") { Ok(()) } else { Err(said) }
+    })
+    .await;
+    // What was mended is noticed.
+    cluster.kubelet.conduct("worker-1", Conduct::Well);
+    cluster.settles(NODESET, 3).await;
+}
+
+/// One that vanishes without a word, with a job.
+async fn vanishes(cluster: &Cluster<'_>) {
+    let job = cluster.start_job(NODESET, &["worker-2"], 3600);
+    // Its successor waits until this one's end was seen.
+    cluster.kubelet.conduct("worker-2", Conduct::Unassigned);
+    let began = Instant::now();
+    cluster.stage.kubectl(&["delete", "pod", "worker-2", "--force", "--grace-period=0", "--namespace", &cluster.namespace]);
+    eventually("Slurm to know that it is gone", async || {
+        let node = cluster.sim.world(|world| world.nodes["worker-2"].clone());
+        if node.is_down && slurm_node::is_our_reason(&node.reason) { Ok(()) } else { Err(format!("{node:?}")) }
+    })
+    .await;
+    eprintln!("a worker that vanished was down in Slurm after {:.1?}", began.elapsed());
+    assert!(!cluster.are_running(&[job]), "the job waits for nobody");
+    cluster.kubelet.conduct("worker-2", Conduct::Well);
+    cluster.settles(NODESET, 3).await;
+    eventually("its replacement to take jobs", async || {
+        let node = cluster.sim.world(|world| world.nodes["worker-2"].clone());
+        if node.takes_jobs(cluster.sim.world(|world| world.now)) { Ok(()) } else { Err(format!("{node:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_end_or_vanish_are_replaced_and_slurm_is_told() {
+    let stage = Stage::new("replacement").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    cluster.create_nodeset(NODESET, 3).await;
+    cluster.settles(NODESET, 3).await;
+    vanishes(&cluster).await;
+    fails(&cluster).await;
+    drop(cluster);
+    stage.end();
+}

@@ -1,0 +1,117 @@
+//! Who scales NodeSets by machine: an HPA, which reads and replaces the scale, and a client like KEDA's, which goes to zero and back.
+
+use serde_json::{Value, json};
+
+use crate::stage::cluster::{Cluster, operator};
+use crate::stage::{Stage, eventually};
+
+const NODESET: &str = "worker";
+
+/// What an HPA sees of its target.
+async fn scale(cluster: &Cluster<'_>) -> Value {
+    let scale = cluster.stage.get(&cluster.scale_path(NODESET)).await;
+    assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")), "{scale}");
+    scale
+}
+
+/// How many pods the selector finds that the scale itself names.
+async fn selected(cluster: &Cluster<'_>, scale: &Value) -> u64 {
+    let selector = scale["status"]["selector"].as_str().unwrap();
+    let escaped = selector.replace('/', "%2F").replace('=', "%3D").replace(',', "%2C");
+    let list = cluster.stage.get(&format!("/api/v1/namespaces/{}/pods?labelSelector={escaped}", cluster.namespace)).await;
+    list["items"].as_array().unwrap().len() as u64
+}
+
+/// One round of an HPA, as the API server saw it: it reads the scale, counts the pods that the selector finds, and replaces the scale with what it
+/// computed, by the version that it read. Where somebody wrote in between, it begins anew. Answers with what it read last.
+async fn hpa(cluster: &Cluster<'_>, replicas: u64) -> Value {
+    const TRIES: usize = 5;
+    for left in (0..TRIES).rev() {
+        let mut read = scale(cluster).await;
+        assert_eq!(selected(cluster, &read).await, read["status"]["replicas"].as_u64().unwrap_or(0), "{read}");
+        read["spec"]["replicas"] = replicas.into();
+        let answer = cluster.stage.replace(&cluster.scale_path(NODESET), &read).await;
+        if answer.code == 200 {
+            return read;
+        }
+        assert!(answer.code == 409 && left > 0, "{answer:?}");
+    }
+    Value::Null
+}
+
+/// Waits until so many are there, and all who count agree.
+async fn arrives(cluster: &Cluster<'_>, replicas: u64) {
+    eventually(&format!("{replicas} workers"), async || {
+        let scale = scale(cluster).await;
+        let status = cluster.nodeset(NODESET).await["status"].clone();
+        let shown = scale["status"]["replicas"].as_u64().unwrap_or(0);
+        let ready = status["readyReplicas"].as_u64().unwrap_or(0);
+        match selected(cluster, &scale).await {
+            found if (found, shown, ready) == (replicas, replicas, replicas) => Ok(()),
+            found => Err(format!("{found} pods; {scale}; {status}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_hpa_and_a_client_like_keda_scale_out_in_to_zero_and_back_and_no_job_is_lost() {
+    let stage = Stage::new("scale").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    cluster.create_nodeset(NODESET, 0).await;
+    eventually("a selector", async || match scale(&cluster).await["status"]["selector"].as_str() {
+        Some(selector) if !selector.is_empty() => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+
+    // As a load that rises and falls makes it: each round begins from what the one before left.
+    let mut stale = Value::Null;
+    for replicas in [1, 4, 8, 2] {
+        stale = hpa(&cluster, replicas).await;
+        arrives(&cluster, replicas).await;
+    }
+    // It read, somebody else wrote, and now it writes: it is told to read again.
+    let answer = stage.replace(&cluster.scale_path(NODESET), &stale).await;
+    assert_eq!(answer.code, 409, "{answer:?}");
+
+    // To zero while one is busy: its job ends by itself, however long it takes.
+    let job = cluster.start_job(NODESET, &["worker-1"], 3600);
+    eventually("the job to be known", async || {
+        let status = cluster.nodeset(NODESET).await["status"].clone();
+        if status["slurmAllocated"].as_u64() == Some(1) { Ok(()) } else { Err(status.to_string()) }
+    })
+    .await;
+    cluster.scale(NODESET, 0).await;
+    eventually("the idle one to go", async || {
+        let left = cluster.names(NODESET).await;
+        if left.iter().eq(["worker-1"]) { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+    let is_draining = || cluster.sim.world(|world| world.nodes["worker-1"].is_draining);
+    assert!(is_draining());
+
+    // Back again before it has gone: it takes jobs again, under the same pod.
+    let uid = cluster.pods(NODESET).await[0]["metadata"]["uid"].clone();
+    cluster.scale(NODESET, 3).await;
+    arrives(&cluster, 3).await;
+    eventually("the drain to be lifted", async || if is_draining() { Err("draining".to_owned()) } else { Ok(()) }).await;
+    assert!(cluster.are_running(&[job]), "the job was lost");
+    assert!(cluster.pods(NODESET).await.iter().any(|pod| pod["metadata"]["uid"] == uid), "the busy worker was replaced");
+
+    // And to zero for good, when the job is done.
+    cluster.scale(NODESET, 0).await;
+    eventually("the idle ones to go", async || match cluster.pods(NODESET).await.len() {
+        1 => Ok(()),
+        other => Err(format!("{other} pods")),
+    })
+    .await;
+    assert!(cluster.are_running(&[job]), "the job was lost");
+    cluster.end_job(job);
+    arrives(&cluster, 0).await;
+    cluster.scale(NODESET, 2).await;
+    arrives(&cluster, 2).await;
+    drop(cluster);
+    stage.end();
+}

@@ -1,0 +1,253 @@
+//! What ssh into workers needs comes and goes with it; what is missing is named, and costs no worker that is there.
+
+use serde_json::{Value, json};
+use slipway_api::annotation::{SSHD_CONF_HASH, SSSD_CONF_HASH};
+
+use crate::stage::cluster::{Cluster, operator};
+use crate::stage::{Stage, condition, controller, eventually};
+
+const NODESET: &str = "worker";
+const FILE: &str = "sssd.conf";
+
+async fn config_map(cluster: &Cluster<'_>) -> Value {
+    cluster.stage.get(&path(cluster, "configmaps/worker-ssh-config")).await
+}
+
+fn path(cluster: &Cluster<'_>, object: &str) -> String {
+    format!("/api/v1/namespaces/{}/{object}", cluster.namespace)
+}
+
+/// Makes the Secret what a user writes into it.
+async fn put_secret(cluster: &Cluster<'_>, data: &Value) {
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "sssd" }, "stringData": data });
+    let answer = cluster.stage.put(&path(cluster, "secrets/sssd"), &secret).await;
+    assert!(answer.code < 300, "{answer:?}");
+}
+
+async fn patch(cluster: &Cluster<'_>, spec: &Value) {
+    let nodeset = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", cluster.namespace);
+    let answer = cluster.stage.edit(&nodeset, &json!({ "spec": spec })).await;
+    assert_eq!(answer.code, 200, "{answer:?}");
+}
+
+async fn says(cluster: &Cluster<'_>, words: &str) {
+    let words = cluster.stage.here(words);
+    eventually(&format!("`{words}`"), async || {
+        let ready = condition(&cluster.nodeset(NODESET).await, "Ready");
+        let is_said = ready["message"].as_str().unwrap_or_default().contains(&words);
+        if is_said { Ok(()) } else { Err(ready.to_string()) }
+    })
+    .await;
+}
+
+/// Waits until every worker is of the present template, and ready.
+async fn is_updated(cluster: &Cluster<'_>, count: u64) {
+    eventually(&format!("{count} workers of the present template"), async || {
+        let nodeset = cluster.nodeset(NODESET).await;
+        let is_so = nodeset["status"]["updatedReplicas"] == count
+            && condition(&nodeset, "Ready")["status"] == "True"
+            && nodeset["status"]["observedGeneration"] == nodeset["metadata"]["generation"];
+        if is_so { Ok(()) } else { Err(nodeset["status"].to_string()) }
+    })
+    .await;
+}
+
+async fn uids(cluster: &Cluster<'_>) -> Vec<String> {
+    let mut uids: Vec<String> = cluster.pods(NODESET).await.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect();
+    uids.sort();
+    uids
+}
+
+/// Each step towards a Secret that can be used is said, and until then nothing is begun.
+async fn comes(cluster: &Cluster<'_>) {
+    let ssh = json!({ "enabled": true, "sssdConfRef": { "name": "sssd", "key": FILE } });
+    cluster.create_nodeset_with(NODESET, 2, &json!({ "ssh": ssh })).await;
+    says(cluster, "Secret `slurm/sssd` does not exist: create it or point spec.ssh.sssdConfRef elsewhere").await;
+    put_secret(cluster, &json!({ "other": "x" })).await;
+    says(cluster, "Secret `slurm/sssd` has no key `sssd.conf`: add it or point spec.ssh.sssdConfRef elsewhere").await;
+    put_secret(cluster, &json!({ "other": "x", (FILE): "" })).await;
+    says(cluster, "Secret `slurm/sssd` has no key `sssd.conf`").await;
+    assert_eq!((cluster.pods(NODESET).await.len(), config_map(cluster).await["code"].clone()), (0, json!(404)));
+
+    put_secret(cluster, &json!({ "other": "x", (FILE): "[sssd]\n" })).await;
+    cluster.settles(NODESET, 2).await;
+    let config = config_map(cluster).await;
+    assert!(config["data"]["sshd_config"].as_str().unwrap().contains("\nUsePAM yes\n"), "{config}");
+    for pod in cluster.pods(NODESET).await {
+        let (container, annotations) = (&pod["spec"]["containers"][0], &pod["metadata"]["annotations"]);
+        assert!(
+            container["ports"].as_array().unwrap().iter().any(|port| port["name"] == "ssh" && port["containerPort"] == 22),
+            "{container}"
+        );
+        for (annotation, mounted) in [(SSHD_CONF_HASH, "/etc/ssh/sshd_config"), (SSSD_CONF_HASH, "/etc/sssd/sssd.conf")] {
+            assert_eq!(annotations[annotation].as_str().map(str::len), Some(64), "{annotations}");
+            assert!(container["volumeMounts"].to_string().contains(mounted), "{container}");
+        }
+    }
+}
+
+/// A new process, which remembers nothing, looks at everything and writes nothing.
+async fn rests(stage: &Stage, cluster: &Cluster<'_>) {
+    let (writes, questions) = (cluster.writes().len(), cluster.sim.requests("GET"));
+    let _operator = operator(stage);
+    eventually("Slurm to be asked several times", async || match cluster.sim.requests("GET") - questions {
+        0..12 => Err("it was asked too little".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+    let written = cluster.writes().split_off(writes);
+    assert!(written.is_empty(), "{written:?}");
+}
+
+/// What the user tells sshd replaces workers; what they put into the Secret, or what a stranger does to the ConfigMap, does not.
+async fn changes(cluster: &Cluster<'_>) {
+    let before = uids(cluster).await;
+    put_secret(cluster, &json!({ (FILE): "[sssd]\nservices = nss\n" })).await;
+    let edited = cluster
+        .stage
+        .edit(&path(cluster, "configmaps/worker-ssh-config"), &json!({ "data": { "sshd_config": "UsePAM no\n", "x": "y" } }))
+        .await;
+    assert_eq!(edited.code, 200, "{edited:?}");
+    eventually("the stranger's lines to go", async || {
+        let config = config_map(cluster).await;
+        let is_ours = config["data"]["x"].is_null() && config["data"]["sshd_config"].as_str().unwrap_or_default().contains("UsePAM yes");
+        if is_ours { Ok(()) } else { Err(config["data"].to_string()) }
+    })
+    .await;
+    is_updated(cluster, 2).await;
+    assert_eq!(uids(cluster).await, before);
+
+    patch(cluster, &json!({ "ssh": { "extraSshdConfig": "LoginGraceTime 30" } })).await;
+    is_updated(cluster, 2).await;
+    assert!(uids(cluster).await.iter().all(|uid| !before.contains(uid)));
+    assert!(config_map(cluster).await["data"]["sshd_config"].as_str().unwrap().ends_with("\nLoginGraceTime 30\n"));
+}
+
+/// Without the Secret nobody is given up for a worker that could not be made; with it, all goes on.
+async fn misses(cluster: &Cluster<'_>) {
+    let before = uids(cluster).await;
+    cluster.stage.delete(&path(cluster, "secrets/sssd"), "Background").await;
+    patch(cluster, &json!({ "ssh": { "extraSshdConfig": "LoginGraceTime 40" } })).await;
+    says(cluster, "Secret `slurm/sssd` does not exist").await;
+    let asked = cluster.sim.requests("GET");
+    eventually("a few more passes", async || if cluster.sim.requests("GET") > asked + 5 { Ok(()) } else { Err("none".to_owned()) }).await;
+    assert_eq!(uids(cluster).await, before);
+    assert!(cluster.sim.world(|world| world.nodes.values().all(|node| !node.is_draining)), "somebody was drained in vain");
+    put_secret(cluster, &json!({ (FILE): "[sssd]\n" })).await;
+    is_updated(cluster, 2).await;
+}
+
+/// A Secret that may not be read is said to be so, and costs nobody either.
+async fn is_forbidden(cluster: &Cluster<'_>) {
+    const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slipway";
+    let (before, role) = (uids(cluster).await, cluster.stage.get(ROLE).await);
+    let others: Vec<Value> =
+        role["rules"].as_array().unwrap().iter().filter(|rule| rule["resources"] != json!(["secrets"])).cloned().collect();
+    let answer = cluster.stage.edit(ROLE, &json!({ "rules": others })).await;
+    assert!(answer.code == 200 && others.len() < role["rules"].as_array().unwrap().len(), "{answer:?}");
+    patch(cluster, &json!({ "ssh": { "extraSshdConfig": "LoginGraceTime 50" } })).await;
+    says(cluster, "Secret `slurm/sssd`, which spec.ssh.sssdConfRef names, cannot be read and is tried again: ").await;
+    assert_eq!(uids(cluster).await, before);
+    cluster.stage.edit(ROLE, &json!({ "rules": role["rules"] })).await;
+    is_updated(cluster, 2).await;
+}
+
+/// Switched off, the ConfigMap stays for a worker that is still busy with the old template, and goes with it.
+async fn goes(cluster: &Cluster<'_>) {
+    let job = cluster.run_job(NODESET, &["worker-0"], 3600).await;
+    let before = uids(cluster).await;
+    patch(cluster, &json!({ "ssh": { "enabled": false } })).await;
+    eventually("the idle one to be replaced", async || {
+        let now = uids(cluster).await;
+        let left = now.iter().filter(|uid| before.contains(uid)).count();
+        if now.len() == 2 && left == 1 { Ok(()) } else { Err(format!("{left} of {} are as before", now.len())) }
+    })
+    .await;
+    cluster.settles(NODESET, 2).await;
+    assert_eq!(config_map(cluster).await["kind"], "ConfigMap", "a worker that has it runs on");
+    assert!(cluster.are_running(&[job]));
+    cluster.end_job(job);
+    eventually("the ConfigMap to go", async || match config_map(cluster).await["code"].as_u64() {
+        Some(404) => Ok(()),
+        _ => Err(condition(&cluster.nodeset(NODESET).await, "Ready").to_string()),
+    })
+    .await;
+    is_updated(cluster, 2).await;
+    let deletions = cluster.writes().into_iter().filter(|write| write.verb == "delete" && write.resource == "configmaps").count();
+    assert_eq!(deletions, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ssh_needs_comes_and_goes_with_it() {
+    let stage = Stage::new("ssh").await;
+    let cluster = Cluster::start(&stage).await;
+    let first = operator(&stage);
+    comes(&cluster).await;
+    is_updated(&cluster, 2).await;
+    drop(first);
+    rests(&stage, &cluster).await;
+    let _second = operator(&stage);
+    changes(&cluster).await;
+    misses(&cluster).await;
+    goes(&cluster).await;
+    drop(cluster);
+    stage.end();
+}
+
+/// Takes rights away, so it has a server of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_that_may_not_be_read_is_named_and_costs_no_worker() {
+    let stage = Stage::alone("ssh-rights").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    put_secret(&cluster, &json!({ (FILE): "[sssd]\n" })).await;
+    let ssh = json!({ "enabled": true, "sssdConfRef": { "name": "sssd", "key": FILE } });
+    cluster.create_nodeset_with(NODESET, 2, &json!({ "ssh": ssh })).await;
+    cluster.settles(NODESET, 2).await;
+    is_updated(&cluster, 2).await;
+    is_forbidden(&cluster).await;
+    drop(cluster);
+    stage.end();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_optional_secret_may_be_missing() {
+    let stage = Stage::new("ssh-optional").await;
+    let cluster = Cluster::start(&stage).await;
+    let _operator = operator(&stage);
+    let ssh = json!({ "enabled": true, "sssdConfRef": { "name": "sssd", "key": FILE, "optional": true } });
+    cluster.create_nodeset_with(NODESET, 1, &json!({ "ssh": ssh })).await;
+    cluster.settles(NODESET, 1).await;
+    let pod = cluster.pods(NODESET).await[0]["spec"].to_string();
+    assert!(pod.contains("/etc/ssh/sshd_config") && !pod.contains("sssd"), "{pod}");
+    drop(cluster);
+    stage.end();
+}
+
+#[tokio::test]
+async fn where_jobs_have_no_step_for_logins_that_is_said() {
+    let stage = Stage::new("ssh-contain").await;
+    let _operator = stage.operator("slipway", &[]);
+    let literal = "--from-literal=key=0123456789abcdef0123456789abcdef";
+    stage.kubectl(&["create", "secret", "generic", "keys", "--namespace", &stage.namespace, literal]);
+    assert_eq!(stage.create("controllers", &controller("c", &json!({ "slurmctld": { "image": "slurmctld" } }))).await.code, 201);
+    let nodeset = json!({
+        "apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "metadata": { "name": NODESET },
+        "spec": { "controllerRef": { "name": "c" }, "slurmd": { "image": "slurmd" },
+                  "ssh": { "enabled": true, "sssdConfRef": { "name": "keys", "key": "key" } } },
+    });
+    assert_eq!(stage.create("nodesets", &nodeset).await.code, 201);
+    let doubt = async |is_expected: bool| {
+        eventually(&format!("a doubt: {is_expected}"), async || {
+            let said = condition(&stage.object("nodesets", NODESET).await, "SpecAccepted");
+            let message = said["message"].as_str().unwrap_or_default();
+            let is_said = message.contains("`PrologFlags=Contain`") && message.contains("Controller `c`");
+            if is_said == is_expected { Ok(()) } else { Err(said.to_string()) }
+        })
+        .await;
+    };
+    doubt(true).await;
+    assert_eq!(stage.patch("controllers", "c", &json!({ "spec": { "extraConf": "PrologFlags=Contain" } })).await.code, 200);
+    doubt(false).await;
+    stage.end();
+}

@@ -1,0 +1,356 @@
+//! A namespace of its own for each test on an API server that tests share, or a server of its own where a test changes the server itself; and
+//! processes of the operator beside it, with no rights but those of its manifest.
+#![allow(dead_code, reason = "each test uses its part")]
+#![allow(unreachable_pub, reason = "a module of tests")]
+
+mod audit;
+pub mod cluster;
+mod sweep;
+mod world;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use slipway_bed::Bed;
+use slipway_bed::bed::take_down;
+use slipway_bed::cache::Cache;
+use slipway_bed::layout::API_PORT;
+use slipway_bed::patience::Patience;
+use slipway_bed::turn::Turn;
+use slipway_bed::up::{Wanted, up};
+use slipway_sim::Sim;
+
+use self::audit::AuditLog;
+use self::world::World;
+
+pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
+/// Names the bed whose API server tests share; it has our definitions and our manifest, and no operator.
+const SHARED: &str = "SLIPWAY_SHARED_API";
+/// The namespace of a test that has a server of its own.
+const OWN_NAMESPACE: &str = "slurm";
+/// After this time nobody waits any more for what is only said or only tidied up.
+const LAST_WORDS: Duration = Duration::from_mins(1);
+
+/// An API server with our definitions and our manifest, and a namespace of the test's own.
+pub struct Stage {
+    pub bed: Bed,
+    pub client: Client,
+    /// The namespace of the test; the names of others begin with it.
+    pub namespace: String,
+    /// Unique on this machine.
+    id: String,
+    cache: Cache,
+    is_shared: bool,
+    audit: Mutex<AuditLog>,
+    made: Mutex<Made>,
+    _turn: Turn,
+}
+
+/// What a test has made on its stage.
+#[derive(Default)]
+struct Made {
+    namespaces: Vec<String>,
+    sims: Vec<(String, Sim)>,
+    logs: Vec<PathBuf>,
+}
+
+/// A process of the operator; it ends with the test.
+pub struct Operator(Child);
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the API server answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub body: Value,
+    pub warnings: Vec<String>,
+}
+
+impl Stage {
+    /// A namespace on the server that tests share. Where there is none, such as for somebody who runs one test alone, on a server of its own.
+    pub async fn new(name: &str) -> Self {
+        let cache = Cache::open().unwrap();
+        let turn = Turn::take(&cache).await.unwrap();
+        let id = format!("{name}-{}", std::process::id());
+        let shared = std::env::var(SHARED).ok().filter(|name| !name.is_empty());
+        match shared.map(|name| Bed::open(&cache, &name.parse().unwrap()).unwrap()) {
+            Some(bed) => Self::on(bed, true, &id.clone(), id, cache, turn).await,
+            None => Self::on(own_bed(&cache, &id).await, false, &id.clone(), id, cache, turn).await,
+        }
+    }
+
+    /// A server of its own, for a test that changes the server, its definitions, webhooks or roles.
+    pub async fn alone(name: &str) -> Self {
+        let cache = Cache::open().unwrap();
+        let turn = Turn::take(&cache).await.unwrap();
+        let id = format!("{name}-{}", std::process::id());
+        Self::on(own_bed(&cache, &id).await, false, OWN_NAMESPACE, id, cache, turn).await
+    }
+
+    async fn on(bed: Bed, is_shared: bool, namespace: &str, id: String, cache: Cache, turn: Turn) -> Self {
+        let stage = Self {
+            client: bed.client().await.unwrap(),
+            audit: Mutex::new(AuditLog::from_now(&bed.layout().audit_log())),
+            bed,
+            namespace: namespace.to_owned(),
+            id,
+            cache,
+            is_shared,
+            made: Mutex::default(),
+            _turn: turn,
+        };
+        stage.make_namespace(namespace.to_owned()).await;
+        stage
+    }
+
+    /// Another namespace of the test's own. The operator has to know of it when it starts.
+    pub async fn namespace_named(&self, name: &str) -> String {
+        self.make_namespace(format!("{}-{name}", self.namespace)).await
+    }
+
+    async fn make_namespace(&self, name: String) -> String {
+        assert!(!self.is_shared || self.made().logs.is_empty(), "an operator runs already that does not look after `{name}`");
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        let answer = self.put(&format!("/api/v1/namespaces/{name}"), &namespace).await;
+        assert_eq!(answer.code, 201, "{answer:?}");
+        self.made().namespaces.push(name.clone());
+        name
+    }
+
+    /// These words with the stage's namespace for `slurm/`, as in ``Secret `slurm/keys` does not exist``.
+    pub fn here(&self, words: &str) -> String {
+        words.replace("`slurm/", &format!("`{}/", self.namespace))
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn kubectl(&self, args: &[&str]) -> String {
+        self.bed.kubectl().args(args).output().unwrap()
+    }
+
+    pub fn apply(&self, path: &str) {
+        apply(&self.bed, path);
+    }
+
+    /// Starts the operator inside the bed's network, where the API server can reach it, as its own service account.
+    pub fn operator(&self, log: &str, args: &[&str]) -> Operator {
+        let inside = self.bed.enter(None).unwrap();
+        let target = inside.iter().find(|word| word.starts_with("--target=")).unwrap();
+        // Into the network alone, without a process between: who ends it ends the operator.
+        let mut command = Command::new("nsenter");
+        command.args([target, "--net", "--"]).arg(env!("CARGO_BIN_EXE_slipway"));
+        command.arg("--kubeconfig").arg(self.account(Some(&format!("https://127.0.0.1:{API_PORT}"))));
+        self.spawn(command, args, log)
+    }
+
+    /// Starts the operator outside the bed's network, where this process can serve stand-ins for Slurm. The API server does not reach it there.
+    pub fn operator_outside(&self, log: &str, args: &[&str]) -> Operator {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_slipway"));
+        command.arg("--kubeconfig").arg(self.account(None));
+        self.spawn(command, args, log)
+    }
+
+    fn spawn(&self, mut command: Command, args: &[&str], log: &str) -> Operator {
+        let path = self.log_path(log);
+        let file = std::fs::File::options().create(true).append(true).open(&path).unwrap();
+        command.args(["--health-addr=127.0.0.1:0", "--metrics-addr=0"]).args(args).stdout(Stdio::null()).stderr(file);
+        if !args.iter().any(|arg| arg.starts_with("--webhook-addr")) {
+            command.arg("--webhook-addr=0");
+        }
+        let mut made = self.made();
+        if self.is_shared {
+            command.arg(format!("--namespaces={}", made.namespaces.join(",")));
+        }
+        if !made.logs.contains(&path) {
+            made.logs.push(path);
+        }
+        Operator(command.spawn().unwrap())
+    }
+
+    /// A kubeconfig that names the service account by a token and knows nothing else.
+    fn account(&self, server: Option<&str>) -> PathBuf {
+        let token = self.kubectl(&["create", "token", "slipway", "--namespace=slipway-system"]);
+        let mut config: Value = serde_json::from_str(&std::fs::read_to_string(self.bed.kubeconfig()).unwrap()).unwrap();
+        config["users"][0]["user"] = json!({ "token": token.trim() });
+        if let Some(server) = server {
+            config["clusters"][0]["cluster"]["server"] = server.into();
+        }
+        config["contexts"][0]["context"]["namespace"] = "slipway-system".into();
+        let path = self.bed.layout().root.join(format!("{}.kubeconfig", self.id));
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
+    /// Runs a command inside the bed's network.
+    pub fn inside(&self, command: &[&str]) -> String {
+        let inside = self.bed.enter(None).unwrap();
+        let output = Command::new(&inside[0]).args(&inside[1..]).args(command).stdin(Stdio::null()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub fn log(&self, log: &str) -> String {
+        std::fs::read_to_string(self.log_path(log)).unwrap_or_default()
+    }
+
+    fn log_path(&self, log: &str) -> PathBuf {
+        self.bed.layout().log(&format!("{log}-{}", self.id))
+    }
+
+    /// Notes a stand-in for Slurm, so that its nodes and jobs are shown when the test fails.
+    pub fn note_sim(&self, namespace: &str, sim: &Sim) {
+        self.made().sims.push((namespace.to_owned(), sim.clone()));
+    }
+
+    /// Writes of the operator in the API server's audit log: verb, resource and name.
+    pub fn writes(&self) -> Vec<String> {
+        let words = |event: Value| format!("{} {} {}", event["verb"], event["objectRef"]["resource"], event["objectRef"]["name"]);
+        self.audit().into_iter().map(words).collect()
+    }
+
+    /// Writes of the operator, as the API server's audit log has them: on a shared server those in the test's namespaces, as others have no owner.
+    pub fn audit(&self) -> Vec<Value> {
+        let namespaces = self.made().namespaces.clone();
+        let is_here = |event: &Value| namespaces.iter().any(|namespace| event["objectRef"]["namespace"] == namespace.as_str());
+        let mut audit = self.audit.lock().unwrap_or_else(PoisonError::into_inner);
+        audit.writes(|event| !self.is_shared || is_here(event))
+    }
+
+    /// Creates an object of ours in the test's namespace.
+    pub async fn create(&self, plural: &str, object: &Value) -> Answer {
+        let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}", self.namespace);
+        self.send(Request::post(path).header("content-type", "application/json").body(object.to_string().into_bytes()).unwrap()).await
+    }
+
+    /// Changes a part of an object of ours.
+    pub async fn patch(&self, plural: &str, name: &str, patch: &Value) -> Answer {
+        self.edit(&format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}/{name}", self.namespace), patch).await
+    }
+
+    /// Changes a part of any object.
+    pub async fn edit(&self, path: &str, patch: &Value) -> Answer {
+        let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+        self.send(request.body(patch.to_string().into_bytes()).unwrap()).await
+    }
+
+    /// Makes any object what it should be, as `kubectl apply --server-side` does: what it had before and `object` lacks goes.
+    pub async fn put(&self, path: &str, object: &Value) -> Answer {
+        let request = Request::patch(format!("{path}?fieldManager=test&force=true")).header("content-type", "application/apply-patch+yaml");
+        self.send(request.body(object.to_string().into_bytes()).unwrap()).await
+    }
+
+    /// Deletes any object; `policy` says what becomes of what it owns.
+    pub async fn delete(&self, path: &str, policy: &str) -> Answer {
+        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy });
+        let request = Request::delete(path).header("content-type", "application/json");
+        self.send(request.body(options.to_string().into_bytes()).unwrap()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        self.send(Request::get(path).body(Vec::new()).unwrap()).await.body
+    }
+
+    /// An object of ours.
+    pub async fn object(&self, plural: &str, name: &str) -> Value {
+        self.get(&format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}/{name}", self.namespace)).await
+    }
+
+    /// Replaces any object, as a client does that changes what it read.
+    pub async fn replace(&self, path: &str, object: &Value) -> Answer {
+        self.send(Request::put(path).header("content-type", "application/json").body(object.to_string().into_bytes()).unwrap()).await
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> Answer {
+        let response = self.client.send(request.map(Into::into)).await.unwrap();
+        let (code, warnings) = (response.status().as_u16(), warnings(response.headers()));
+        let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+        Answer { code, body: serde_json::from_slice(&body).unwrap_or_default(), warnings }
+    }
+
+    /// Takes down what is the test's own, and says when that fails.
+    pub fn end(self) {
+        if !self.is_shared {
+            take_down(&self.cache, self.bed.layout()).unwrap();
+        }
+    }
+
+    /// Runs something with a client of its own: the test's runtime may be ending.
+    fn apart<T: Send>(&self, work: impl AsyncFnOnce(Client) -> T + Send) -> Option<T> {
+        let done = async || tokio::time::timeout(LAST_WORDS, work(self.bed.client().await.ok()?)).await.ok();
+        let run = || tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?.block_on(done());
+        std::thread::scope(|scope| scope.spawn(run).join().ok().flatten())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let Made { namespaces, sims, logs } = std::mem::take(&mut *self.made());
+        let world = World { namespaces, sims, logs };
+        if std::thread::panicking() {
+            let state = self.apart(async |client| world.describe(&client).await);
+            eprintln!("the state of the world:\n{}", state.unwrap_or_else(|| "the API server does not say".to_owned()));
+        }
+        if self.is_shared {
+            self.apart(async |client| sweep::sweep(&client, &world.namespaces).await);
+        }
+    }
+}
+
+async fn own_bed(cache: &Cache, id: &str) -> Bed {
+    let bed = up(cache, &Wanted::api_only(id.parse().unwrap())).await.unwrap();
+    apply(&bed, "charts/slurm-operator-crds/templates");
+    apply(&bed, "deploy/operator.yaml");
+    bed
+}
+
+fn apply(bed: &Bed, path: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    bed.kubectl().args(["apply", "--server-side", "--force-conflicts", "--filename"]).arg(path).output().unwrap();
+}
+
+fn warnings(headers: &HeaderMap) -> Vec<String> {
+    headers.get_all("warning").iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
+}
+
+/// A condition of an object.
+pub fn condition(object: &Value, type_: &str) -> Value {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default()
+}
+
+/// Asks until there is an answer; the last `Err` says what is missing.
+pub async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Result<T, String>) -> T {
+    let mut patience = Patience::start();
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(missing) => assert!(!patience.is_exhausted(), "waited {:.0?} for {what}, in vain: {missing}", patience.elapsed()),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// A Controller with `spec` beside its keys.
+pub fn controller(name: &str, spec: &Value) -> Value {
+    let key = json!({ "name": "keys", "key": "key" });
+    let mut object = json!({
+        "apiVersion": "slinky.slurm.net/v1beta1", "kind": "Controller", "metadata": { "name": name },
+        "spec": { "slurmKeyRef": key, "jwtKeyRef": key },
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        object["spec"][field] = value.clone();
+    }
+    object
+}

@@ -1,0 +1,203 @@
+//! `make test`, `make test SCENARIO=...` and `make flakes`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, SystemTime};
+
+use clap::Parser;
+use slipway_bed::bed::Bed;
+use slipway_bed::cache::Cache;
+use slipway_bed::failure::{Context, Failure};
+use slipway_bed::interrupt::until_interrupted;
+use slipway_bed::turn::{CROWD, WAITS};
+use slipway_tests::cluster::project_root;
+use slipway_tests::ground::SHARED_BED;
+use slipway_tests::run::load::{Load, SPIN, spin};
+use slipway_tests::run::report::{Ran, failures, read, slowest};
+use slipway_tests::run::shared;
+use slipway_tests::run::timeline::Timeline;
+
+/// The environment's word for the API server that tests share.
+const SHARED_API: &str = "SLIPWAY_SHARED_API";
+/// The bed that stays up between runs of one scenario.
+const LASTING: &str = "scenarios";
+/// How many have their turn at once while the machine is kept busy on purpose.
+const CROWDED: &str = "4";
+const SLOWEST: usize = 10;
+/// Tests that stand on a server or a cluster.
+const ON_REAL_PARTS: &str = "kind(test) & package(/^slipway-(tests|operator|runtime|bed)$/)";
+
+/// Run the checks and the tests, and tell where the time went.
+#[derive(Parser)]
+#[command(name = "slipway-test", max_term_width = 100)]
+struct Args {
+    /// The program cargo-nextest.
+    #[arg(long)]
+    nextest: PathBuf,
+    /// Only tests with this word in their name or in that of their file, such as `scaling`, on a bed that stays up.
+    #[arg(long)]
+    scenario: Option<String>,
+    /// Look for tests that fail now and then: run those on real parts so often, on a machine that is kept busy.
+    #[arg(long)]
+    flakes: Option<usize>,
+    /// When the command began, in seconds of Unix time: what was built before this program is a phase too.
+    #[arg(long)]
+    began: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(SPIN) {
+        spin();
+        return ExitCode::SUCCESS;
+    }
+    let args = Args::parse();
+    let timeline = Timeline::start(args.began.map(|began| ("building the programs", since(began))));
+    let outcome = match (&args.scenario, args.flakes) {
+        (Some(scenario), _) => one(&args, scenario),
+        (None, Some(runs)) => flakes(&args, runs),
+        (None, None) => all(&args, &timeline),
+    };
+    eprint!("\n{timeline}");
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "make tells by the real clock when it began")]
+fn since(began: u64) -> Duration {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(Duration::from_secs(began))
+}
+
+/// Everything: code is checked and tests are built while the parts of beds are, then the tests run, then what only checks.
+fn all(args: &Args, timeline: &Timeline) -> Result<(), Failure> {
+    let cache = Cache::open()?;
+    timeline.phase("formatting", || make("lint-format"))?;
+    std::thread::scope(|scope| {
+        let beds = scope.spawn(|| timeline.phase("Kubernetes, images and other parts of beds", || shared::prepare_beds(&cache)));
+        let built = timeline
+            .phase("cargo-nextest", || make("nextest"))
+            .and_then(|()| timeline.phase("building the tests", || nextest(args, &[], &["--no-run"])));
+        let beds = join(beds);
+        built.and(beds)
+    })?;
+    // Told at the end, with what the tests have to say.
+    let clippy = timeline.phase("clippy", || make("lint-clippy"));
+    let beds = timeline.phase("beds that tests share", || until_interrupted(Shared::up(&cache, &format!("{}", std::process::id()))))?;
+    let ran = timeline.phase("tests", || nextest(args, &beds.environment(), &[]));
+    let down = timeline.phase("beds down", || beds.down());
+    let rest = timeline.phase("dependencies, charts and scripts", || make("lint-rest"));
+    eprint!("\n{}", slowest(&results(&cache), SLOWEST));
+    ran.and(down).and(clippy).and(rest)
+}
+
+/// One scenario, on a bed that is up already or stays up from now on.
+fn one(args: &Args, scenario: &str) -> Result<(), Failure> {
+    let cache = Cache::open()?;
+    make("nextest")?;
+    let bed = until_interrupted(shared::lasting_cluster(&cache, LASTING.parse()?))?;
+    let chosen = format!("({ON_REAL_PARTS}) & test({scenario})");
+    let ran = nextest(args, &[(SHARED_BED, bed.name().as_str())], &["--no-capture", "-E", &chosen]);
+    eprintln!("the bed `{LASTING}` stays up for the next one; `make down NAME={LASTING}` takes it down");
+    ran
+}
+
+/// Runs what stands on real parts again and again on a busy machine, and names what failed how often.
+fn flakes(args: &Args, runs: usize) -> Result<(), Failure> {
+    let cache = Cache::open()?;
+    make("nextest")?;
+    shared::prepare_beds(&cache)?;
+    nextest(args, &[], &["--no-run"])?;
+    let mut all = Vec::new();
+    for run in 1..=runs {
+        eprintln!("\nrun {run} of {runs}, with half of every core taken away");
+        let beds = until_interrupted(Shared::up(&cache, &format!("{}-{run}", std::process::id())))?;
+        let load = Load::start()?;
+        let mut environment = beds.environment();
+        environment.push((CROWD, CROWDED));
+        // A red run is what is looked for.
+        let outcome = nextest(args, &environment, &["-E", ON_REAL_PARTS]);
+        drop(load);
+        let ran = results(&cache);
+        eprint!("run {run}: {} tests, {}\n{}", ran.len(), if outcome.is_ok() { "all green" } else { "RED" }, slowest(&ran, SLOWEST));
+        all.push(ran);
+        beds.down()?;
+    }
+    match failures(&all) {
+        failed if failed.is_empty() => {
+            eprintln!("{runs} runs in a row on a busy machine, and no test failed");
+            Ok(())
+        }
+        failed => Err(Failure::new(format!("tests failed on a busy machine:\n{failed}"))),
+    }
+}
+
+fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
+    thread.join().unwrap_or_else(|_| Err(Failure::new("a phase panicked")))
+}
+
+/// The beds of one run; they go down with this process, however it ends.
+struct Shared {
+    cluster: Bed,
+    api_server: Bed,
+}
+
+impl Shared {
+    async fn up(cache: &Cache, name: &str) -> Result<Self, Failure> {
+        let cluster = shared::cluster(cache, format!("shared-{name}").parse()?).await?;
+        let api_server = shared::api_server(cache, format!("shared-api-{name}").parse()?).await?;
+        Ok(Self { cluster, api_server })
+    }
+
+    fn environment(&self) -> Vec<(&'static str, &str)> {
+        vec![(SHARED_BED, self.cluster.name().as_str()), (SHARED_API, self.api_server.name().as_str())]
+    }
+
+    fn down(self) -> Result<(), Failure> {
+        self.cluster.down()?;
+        self.api_server.down()
+    }
+}
+
+/// Runs a target of the Makefile that belongs to a phase.
+fn make(target: &str) -> Result<(), Failure> {
+    let mut command = Command::new("make");
+    run(command.args(["--no-print-directory", target]), &format!("`make {target}`"))
+}
+
+fn nextest(args: &Args, environment: &[(&str, &str)], more: &[&str]) -> Result<(), Failure> {
+    let cache = Cache::open()?;
+    // Of an earlier run.
+    for file in [waits(&cache), junit(&cache)] {
+        let _ = std::fs::remove_file(file);
+    }
+    let mut command = Command::new(&args.nextest);
+    command.args(["nextest", "run", "--workspace", "--locked"]).args(more);
+    command.env(WAITS, waits(&cache)).envs(environment.iter().copied());
+    run(&mut command, "cargo nextest")
+}
+
+fn run(command: &mut Command, name: &str) -> Result<(), Failure> {
+    let status = command.current_dir(project_root()).status().context(|| format!("could not start {name}"))?;
+    if status.success() { Ok(()) } else { Err(Failure::new(format!("{name} failed ({status})"))) }
+}
+
+/// What the last run of nextest wrote down.
+fn results(cache: &Cache) -> Vec<Ran> {
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    read(&text(&junit(cache)), &text(&waits(cache)))
+}
+
+fn waits(cache: &Cache) -> PathBuf {
+    cache.path("waits")
+}
+
+/// Beside the programs under test: cargo's target folder is the parent of `debug`, where this program lies.
+fn junit(cache: &Cache) -> PathBuf {
+    let target = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.to_owned()));
+    target.unwrap_or_else(|| cache.path("target")).join("nextest/default/junit.xml")
+}

@@ -1,0 +1,63 @@
+//! The beds that the tests of one run share: a cluster for scenarios, an API server for everything that needs no node.
+
+use std::time::Instant;
+
+use slipway_bed::bed::Bed;
+use slipway_bed::cache::Cache;
+use slipway_bed::failure::Failure;
+use slipway_bed::image::Image;
+use slipway_bed::name::BedName;
+use slipway_bed::progress::{Progress, seconds};
+use slipway_bed::up::{Wanted, down, prepare, up};
+
+use crate::cluster::Cluster;
+use crate::slurm::{apply_operator, until_operator_ready};
+
+/// The cluster's node that no scenario has: DNS and the operator are there.
+const COMMON_NODE: &str = "n1";
+
+/// Installs and builds whatever beds need.
+pub fn prepare_beds(cache: &Cache) -> Result<(), Failure> {
+    prepare(cache, &cluster_wanted("prepared".parse()?, Progress::Shown)).map(drop)
+}
+
+fn cluster_wanted(name: BedName, progress: Progress) -> Wanted {
+    Wanted { images: Image::of_slurm(), progress, ..Wanted::cluster(name, 1) }
+}
+
+/// A cluster with the operator on a node of its own; scenarios add theirs.
+pub async fn cluster(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
+    let began = Instant::now();
+    let bed = up(cache, &cluster_wanted(name, Progress::Quiet)).await?;
+    let cluster = Cluster::of_bed(&bed);
+    apply_operator(&cluster)?;
+    // Nodes of scenarios go with them, and nothing that others need may go too.
+    let patch = format!(r#"--patch={{"spec":{{"template":{{"spec":{{"nodeSelector":{{"kubernetes.io/hostname":"{COMMON_NODE}"}}}}}}}}}}"#);
+    for (namespace, deployment) in [("slipway-system", "deployment/slipway"), ("kube-system", "deployment/coredns")] {
+        cluster.kubectl().args(["patch", deployment, &format!("--namespace={namespace}"), &patch]).output()?;
+    }
+    until_operator_ready(&cluster).await?;
+    eprintln!("a cluster for scenarios is up after {}", seconds(began.elapsed()));
+    Ok(bed)
+}
+
+/// The cluster of this name as it is up already, or a new one; it outlives this process. One whose images are older than ours is replaced.
+pub async fn lasting_cluster(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
+    let golden = prepare(cache, &cluster_wanted(name.clone(), Progress::Shown))?.golden;
+    if let Ok(bed) = Bed::open(cache, &name) {
+        if bed.spec().golden == golden && bed.layout().up_marker().exists() {
+            return Ok(bed);
+        }
+        down(cache, &name)?;
+    }
+    let mut bed = cluster(cache, name).await?;
+    bed.detach()?;
+    Ok(bed)
+}
+
+/// An API server that knows our kinds and grants the operator its rights; no operator runs.
+pub async fn api_server(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
+    let bed = up(cache, &Wanted::api_only(name)).await?;
+    apply_operator(&Cluster::of_bed(&bed))?;
+    Ok(bed)
+}

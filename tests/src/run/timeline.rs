@@ -1,0 +1,40 @@
+//! Where the time of a run went, by phase.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use slipway_bed::progress::seconds;
+
+/// Phases in the order in which they ended. Some run side by side, so they may add up to more than the whole.
+pub struct Timeline {
+    began: Instant,
+    phases: Mutex<Vec<(String, Duration)>>,
+}
+
+impl Timeline {
+    /// `before` is what ran before this program could: it is the first phase.
+    pub fn start(before: Option<(&str, Duration)>) -> Self {
+        let phases = before.map(|(name, took)| (name.to_owned(), took)).into_iter().collect();
+        Self { began: Instant::now(), phases: Mutex::new(phases) }
+    }
+
+    /// Carries a phase out and notes its time, also when it fails.
+    pub fn phase<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let outcome = work();
+        self.phases.lock().unwrap_or_else(PoisonError::into_inner).push((name.to_owned(), began.elapsed()));
+        outcome
+    }
+}
+
+impl fmt::Display for Timeline {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(out, "where the time went:")?;
+        for (name, took) in phases.iter() {
+            writeln!(out, "  {:>12}  {name}", seconds(*took))?;
+        }
+        writeln!(out, "  {:>12}  since the programs were built", seconds(self.began.elapsed()))
+    }
+}

@@ -1,0 +1,27 @@
+//! Scenarios on real clusters with real Slurm, and the real programs of Slurm in a lab. One program, because linking one for each takes minutes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed unwrap is a failed test")]
+
+mod claims;
+mod conditions;
+mod configuration;
+mod daemon;
+mod deletion;
+mod external;
+mod failover;
+mod farewell;
+mod keys;
+mod place;
+mod records;
+mod restart;
+mod scaling;
+mod scheduled;
+mod slurm_config;
+mod slurm_contract;
+mod slurm_gres;
+mod ssh;
+mod survival;
+mod thread;
+mod updates;
+mod vanish;
+mod worlds;
+mod wrong_answers;

@@ -1,0 +1,160 @@
+//! Workers that vanish: with their pod, with their kubelet, with their node. Slurm learns of it at once, so that no ghost takes a job and those that
+//! were there start anew elsewhere; and who comes under the old name inherits nothing.
+
+use std::time::{Duration, Instant};
+
+use slipway_bed::progress::seconds;
+use slipway_tests::eventually::{eventually, steadily};
+use slipway_tests::ground::Ground;
+use slipway_tests::manifest::Manifest;
+use slipway_tests::observer::Observer;
+use slipway_tests::slurm::Slurm;
+
+/// Two looks of the operator at the least.
+const A_WHILE: Duration = Duration::from_secs(5);
+
+/// A worker that will vanish with its node.
+struct Lost<'a> {
+    worker: &'a str,
+    host: &'a str,
+    uid: String,
+    job: u64,
+}
+
+/// Waits until a job was started anew or waits for it, and says how long that took.
+async fn until_requeued(slurm: &Slurm, observer: &Observer, job: u64, since: Instant) -> Duration {
+    eventually(&format!("job {job} to be requeued"), async || match observer.job(job) {
+        Some(seen) if seen.restarts > 0 || seen.state == "PENDING" => Ok(since.elapsed()),
+        other => Err(format!("{other:?}; {}", slurm.nodes())),
+    })
+    .await
+    .unwrap()
+}
+
+/// Lets a requeued job start. Slurm has it wait for two minutes, so that nothing of its first life is left.
+fn at_once(slurm: &Slurm, job: u64) {
+    slurm.on_controller(&["scontrol", "update", &format!("jobid={job}"), "starttime=now"]).unwrap();
+}
+
+/// A running job on one worker, of which the scenario takes away the ground.
+async fn doomed_job(slurm: &Slurm, observer: &Observer, worker: &str) -> u64 {
+    let job = slurm.submit_patient_on(worker).unwrap();
+    observer.follow(job);
+    slurm.until_job(job, "RUNNING").await.unwrap();
+    observer.look_again().await.unwrap();
+    observer.excuse(job);
+    job
+}
+
+/// Lets a job go to any worker.
+fn anywhere(slurm: &Slurm, job: u64) {
+    slurm.on_controller(&["scontrol", "update", &format!("jobid={job}"), "reqnodelist="]).unwrap();
+}
+
+/// A pod that is deleted by force is gone from Kubernetes before anything else: the jobs on it start anew, and its successor takes jobs though the one
+/// before was cordoned.
+async fn a_pod_deleted_by_force(slurm: &Slurm, observer: &Observer, worker: &str) {
+    let job = doomed_job(slurm, observer, worker).await;
+    slurm.kubectl(&["annotate", "pod", worker, "nodeset.slinky.slurm.net/pod-cordon=true"]).unwrap();
+    slurm.until_node(worker, &format!("draining slurm-operator: Pod ({}/{worker}) was cordoned", slurm.namespace)).await.unwrap();
+    let uid = slurm.uid(worker);
+    let since = Instant::now();
+    slurm.kubectl(&["delete", "pod", worker, "--force", "--grace-period=0"]).unwrap();
+    let requeued = until_requeued(slurm, observer, job, since).await;
+    at_once(slurm, job);
+    slurm.until_gone(worker, &uid).await.unwrap();
+    slurm.until_job(job, "RUNNING").await.unwrap();
+    eprintln!("deleted by force: its job was requeued after {}, ran again after {}", seconds(requeued), seconds(since.elapsed()));
+    slurm.until_node(worker, "allocated none").await.unwrap();
+    slurm.release_one(job).unwrap();
+    slurm.until_job(job, "COMPLETED").await.unwrap();
+}
+
+/// Without its kubelet nobody knows how a worker fares, and its jobs go on: nothing is done.
+async fn nothing_is_done_without_a_kubelet(ground: &Ground, slurm: &Slurm, lost: &Lost<'_>) {
+    let Lost { worker, host, uid, job } = lost;
+    eventually("Kubernetes to miss the kubelet", async || {
+        let path = "--output=jsonpath={.status.conditions[?(@.type=='Ready')].status}";
+        let ready = ground.kubectl(&["get", "node", host, path]).map_err(|failure| failure.to_string())?;
+        if ready == "Unknown" { Ok(()) } else { Err(format!("it says Ready={ready}")) }
+    })
+    .await
+    .unwrap();
+    steadily("the job to go on without a kubelet", A_WHILE, async || {
+        let shown = slurm.show_job(*job).map_err(|failure| failure.to_string())?;
+        if shown.state == "RUNNING" && slurm.uid(worker) == *uid { Ok(()) } else { Err(format!("{shown:?}; {}", slurm.nodes())) }
+    })
+    .await
+    .unwrap();
+}
+
+/// With its Node gone Kubernetes takes the pod away after a minute, and then there is no worker any more.
+async fn a_node_that_is_deleted(ground: &Ground, slurm: &Slurm, observer: &Observer, lost: &Lost<'_>) {
+    let Lost { worker, host, uid, job } = lost;
+    ground.bed.kill_node(host.trim_start_matches('n').parse().unwrap()).unwrap();
+    let since = Instant::now();
+    ground.kubectl(&["delete", "node", host]).unwrap();
+    let down = eventually(&format!("{worker} to be down"), async || {
+        let nodes = observer.nodes();
+        let node = nodes.iter().find(|node| node.name == *worker);
+        if node.is_some_and(|node| node.states.contains("DOWN")) { Ok(since.elapsed()) } else { Err(format!("{node:?}")) }
+    })
+    .await
+    .unwrap();
+    let requeued = until_requeued(slurm, observer, *job, since).await;
+    // In this order: its own worker may be back any moment, and a job that runs there does not move.
+    anywhere(slurm, *job);
+    at_once(slurm, *job);
+    slurm.until_job(*job, "RUNNING").await.unwrap();
+    let elsewhere = slurm.show_job(*job).unwrap().host;
+    eprintln!(
+        "node deleted: {worker} was down after {}, its job requeued after {}, running on {elsewhere} after {}",
+        seconds(down),
+        seconds(requeued),
+        seconds(since.elapsed())
+    );
+    slurm.release_one(*job).unwrap();
+    slurm.until_job(*job, "COMPLETED").await.unwrap();
+    eventually("another pod to take its place", async || {
+        let now = slurm.uid(worker);
+        if !now.is_empty() && now != *uid { Ok(()) } else { Err(format!("its pod is `{now}`")) }
+    })
+    .await
+    .unwrap();
+    slurm.until_node(worker, "idle none").await.unwrap();
+    eprintln!("node deleted: {worker} was back after {}", seconds(since.elapsed()));
+    assert_ne!(slurm.host_of(worker).unwrap(), *host);
+}
+
+#[tokio::test]
+async fn a_worker_that_vanishes_leaves_no_ghost_and_its_jobs_start_anew() {
+    let ground = Ground::up("vanish", 3).await.unwrap();
+    // One node gets a worker and nothing else.
+    let victim = ground.free_node().unwrap();
+    ground.kubectl(&["cordon", &victim]).unwrap();
+    let slurm = ground.slurm("slurm", Manifest::demo().unwrap().workers(1)).await.unwrap();
+    let others: Vec<String> = ground.nodes().into_iter().filter(|node| *node != victim).collect();
+    for other in &others {
+        ground.kubectl(&["cordon", other]).unwrap();
+    }
+    ground.kubectl(&["uncordon", &victim]).unwrap();
+    slurm.scale(2).unwrap();
+    slurm.until_node("worker-1", "idle none").await.unwrap();
+    for other in &others {
+        ground.kubectl(&["uncordon", other]).unwrap();
+    }
+    slurm.until_node("worker-0", "idle none").await.unwrap();
+    assert_eq!(slurm.host_of("worker-1").unwrap(), victim);
+
+    let observer = Observer::start(&ground.bed, &slurm).unwrap();
+    // Kubernetes misses a kubelet after twenty seconds: time enough for the other.
+    let job = doomed_job(&slurm, &observer, "worker-1").await;
+    let lost = Lost { worker: "worker-1", host: &victim, uid: slurm.uid("worker-1"), job };
+    ground.bed.kill_node_part(victim.trim_start_matches('n').parse().unwrap(), "kubelet").unwrap();
+    a_pod_deleted_by_force(&slurm, &observer, "worker-0").await;
+    nothing_is_done_without_a_kubelet(&ground, &slurm, &lost).await;
+    a_node_that_is_deleted(&ground, &slurm, &observer, &lost).await;
+    observer.verdict().await.unwrap();
+    drop(observer);
+    ground.end().unwrap();
+}
