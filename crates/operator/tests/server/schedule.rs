@@ -240,6 +240,8 @@ async fn recurs(cluster: &Cluster<'_>) {
     let start = in_seconds(3600);
     edit(cluster, &scheduled(start, "30m", &["HOURLY"])).await;
     reserved(cluster, start, 30, &["HOURLY"], &WORKERS).await;
+    // The operator has read what it made: what is moved before would be moved back.
+    says(cluster, &json!("True"), &json!("Created"), Some(start), &[&start.to_string()]).await;
     // As Slurm does it when one is over.
     let move_to = |start: Timestamp| {
         let start = u64::try_from(start.as_second()).unwrap();
