@@ -222,7 +222,7 @@ pub fn garbage_collector_knows_our_kinds(cluster: &Cluster, probe: &str) -> Resu
         "spec": { "controllerRef": { "name": "nobody" } },
     });
     cluster.apply_text(&object.to_string(), Some("kube-public"))?;
-    let delete = ["delete", "restapis.slinky.slurm.net", probe, "--namespace=kube-public", "--cascade=foreground", "--timeout=180s"];
+    let delete = ["delete", "restapis.slinky.slurm.net", probe, "--namespace=kube-public", "--cascade=foreground", "--timeout=10m"];
     cluster.kubectl().args(delete).output().map(drop)
 }
 

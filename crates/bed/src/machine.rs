@@ -27,10 +27,12 @@ impl Reading {
         Self { ticks: parse_ticks(&read("/proc/stat")), waited: parse_waited(&read("/proc/pressure/cpu")) }
     }
 
-    /// The share of all cores that was used or stolen since an earlier reading, from 0 to 1.
+    /// The share of what this machine was given of its cores that was used since an earlier reading, from 0 to 1. What a host takes away belongs to
+    /// neither side: it comes and goes, and waiting for it to go helps nobody.
     pub fn busy_since(self, earlier: Self) -> f64 {
-        let all = self.ticks.all.saturating_sub(earlier.ticks.all);
-        share(all.saturating_sub(self.ticks.idle.saturating_sub(earlier.ticks.idle)), all)
+        let since = |of: fn(&Ticks) -> u64| of(&self.ticks).saturating_sub(of(&earlier.ticks));
+        let given = since(|ticks| ticks.all).saturating_sub(since(|ticks| ticks.stolen));
+        share(given.saturating_sub(since(|ticks| ticks.idle)), given)
     }
 
     /// The share of the time since an earlier reading, `elapsed` ago, for which work had to wait for a core, from 0 to 1.
@@ -85,7 +87,7 @@ mod tests {
         let before = reading("cpu  100 0 100 700 100 0 0 0 0 0\ncpu0 1 2 3\n", 1_000_000);
         let after = reading("cpu  150 0 120 710 110 0 0 10 0 0\n", 1_500_000);
         let (busy, stalled) = (after.busy_since(before), after.stalled_since(before, Duration::from_secs(1)));
-        assert!((busy - 0.8).abs() < 1e-9, "{busy}");
+        assert!((busy - 70.0 / 90.0).abs() < 1e-9, "{busy}");
         assert!((stalled - 0.5).abs() < 1e-9, "{stalled}");
         let stolen = reading("cpu  100 0 100 710 100 0 0 90 0 0\n", 1_000_000).stalled_since(before, Duration::from_secs(1));
         assert!((stolen - 0.9).abs() < 1e-9, "what the host takes is time without a core: {stolen}");

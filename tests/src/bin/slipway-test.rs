@@ -172,7 +172,7 @@ fn make(target: &str) -> Result<(), Failure> {
 fn nextest(args: &Args, environment: &[(&str, &str)], more: &[&str]) -> Result<(), Failure> {
     let cache = Cache::open()?;
     // Of an earlier run.
-    for file in [waits(&cache), junit(&cache)] {
+    for file in [waits(&cache), junit()] {
         let _ = std::fs::remove_file(file);
     }
     let mut command = Command::new(&args.nextest);
@@ -189,15 +189,14 @@ fn run(command: &mut Command, name: &str) -> Result<(), Failure> {
 /// What the last run of nextest wrote down.
 fn results(cache: &Cache) -> Vec<Ran> {
     let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-    read(&text(&junit(cache)), &text(&waits(cache)))
+    read(&text(&junit()), &text(&waits(cache)))
 }
 
 fn waits(cache: &Cache) -> PathBuf {
     cache.path("waits")
 }
 
-/// Beside the programs under test: cargo's target folder is the parent of `debug`, where this program lies.
-fn junit(cache: &Cache) -> PathBuf {
-    let target = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.parent()?.to_owned()));
-    target.unwrap_or_else(|| cache.path("target")).join("nextest/default/junit.xml")
+/// In the checkout: nextest keeps its results there, wherever cargo builds.
+fn junit() -> PathBuf {
+    project_root().join("target/nextest/default/junit.xml")
 }

@@ -18,7 +18,7 @@ use slipway_slurm::rest::{Client, Limits, RestError, Version};
 use tokio::time::Instant;
 
 /// How long anything may take. A real slurmctld pings a node again within some seconds, and its scheduler wakes each few.
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_mins(3);
 const POLL: Duration = Duration::from_millis(150);
 
 /// A server to test.

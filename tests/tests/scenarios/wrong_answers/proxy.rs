@@ -277,6 +277,6 @@ pub(crate) fn send_operator_through(cluster: &Cluster) -> Result<(), Failure> {
     let patch = json!({ "spec": { "template": { "spec": { "containers": [{ "name": "operator", "args": [flag] }] } } } });
     let args = ["patch", "deployment", "slipway", "--namespace=slipway-system", "--type=strategic", "--patch", &patch.to_string()];
     cluster.kubectl().args(args).output()?;
-    let args = ["rollout", "status", "deployment/slipway", "--namespace=slipway-system", "--timeout=60s"];
+    let args = ["rollout", "status", "deployment/slipway", "--namespace=slipway-system", "--timeout=10m"];
     cluster.kubectl().args(args).output().map(drop)
 }
