@@ -31,7 +31,7 @@ pub struct Audit {
 }
 
 /// Namespaces that belong to no scenario: what is written there concerns everybody.
-const COMMON: [&str; 5] = ["", "default", "kube-system", "kube-public", "slipway-system"];
+const COMMON: [&str; 4] = ["", "default", "kube-system", "slipway-system"];
 
 impl Audit {
     /// From now on: earlier writes are not counted.

@@ -147,8 +147,13 @@ impl Ground {
     }
 
     /// Kubernetes' garbage collector learns of new kinds half a minute late, and until then deletes nothing of theirs: waits until it knows ours.
-    pub fn garbage_collector_knows_our_kinds(&self) -> Result<(), Failure> {
-        garbage_collector_knows_our_kinds(&self.cluster, &self.unique("probe"))
+    pub fn garbage_collector_knows_our_kinds(&self, slurm: &Slurm) -> Result<(), Failure> {
+        let probe = json!({
+            "apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": { "name": "probe" },
+            "spec": { "controllerRef": { "name": "nobody" } },
+        });
+        self.cluster.apply_text(&probe.to_string(), Some(&slurm.namespace))?;
+        slurm.kubectl(&["delete", "restapis.slinky.slurm.net", "probe", "--cascade=foreground", "--timeout=10m"]).map(drop)
     }
 
     /// One of our nodes that runs nothing which anybody else needs: neither DNS nor the operator.
@@ -177,15 +182,17 @@ impl Ground {
         if nodes.is_empty() {
             return Ok(());
         }
-        // Before the objects go, so that what runs ends at once and nobody waits for a grace.
+        // Before the objects go, so that what runs ends at once, nobody waits for a grace, and no kubelet makes its Node again.
         for node in &nodes {
-            self.bed.remove_node(*node)?;
+            self.bed.end_node(*node)?;
         }
         for namespace in &namespaces {
             self.empty(namespace)?;
         }
         let names = nodes.iter().map(|node| node_name(*node));
-        self.cluster.kubectl().args(["delete", "nodes", "--wait=false", "--ignore-not-found"]).args(names).output().map(drop)
+        self.cluster.kubectl().args(["delete", "nodes", "--ignore-not-found"]).args(names).output()?;
+        // Last, because from then on another scenario may have a node of that name.
+        nodes.iter().try_for_each(|node| self.bed.remove_node(*node))
     }
 
     /// Deletes a namespace whose pods have no kubelet any more.
@@ -213,17 +220,6 @@ impl Drop for Ground {
             eprintln!("{failure}");
         }
     }
-}
-
-/// Waits until Kubernetes' garbage collector deletes what belongs to our kinds; `probe` is the name of one.
-pub fn garbage_collector_knows_our_kinds(cluster: &Cluster, probe: &str) -> Result<(), Failure> {
-    let object = json!({
-        "apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": { "name": probe },
-        "spec": { "controllerRef": { "name": "nobody" } },
-    });
-    cluster.apply_text(&object.to_string(), Some("kube-public"))?;
-    let delete = ["delete", "restapis.slinky.slurm.net", probe, "--namespace=kube-public", "--cascade=foreground", "--timeout=10m"];
-    cluster.kubectl().args(delete).output().map(drop)
 }
 
 fn unique(name: &str) -> String {

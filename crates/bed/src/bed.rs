@@ -170,12 +170,19 @@ impl Bed {
         control::ask(&self.layout.control(), &Request::Kill(node_name(index))).map(drop)
     }
 
-    /// Ends a node and removes everything of it, so that its number is free for another. One that was killed before is removed too.
-    pub fn remove_node(&self, index: u8) -> Result<(), Failure> {
-        let _lock = self.lock_nodes()?;
+    /// Ends a node if it runs; its files stay.
+    pub fn end_node(&self, index: u8) -> Result<(), Failure> {
         if self.running_nodes()?.contains(&index) {
             self.kill_node(index)?;
         }
+        Ok(())
+    }
+
+    /// Ends a node and removes everything of it, so that its number is free for another. Kubernetes' Node of that name is the caller's to delete,
+    /// before.
+    pub fn remove_node(&self, index: u8) -> Result<(), Failure> {
+        let _lock = self.lock_nodes()?;
+        self.end_node(index)?;
         cgroup::remove(&format!("{}/{}", self.layout.cgroup(), node_name(index)), Duration::from_secs(30))?;
         // The first process of the bed has to have noticed before another node can have the number.
         while self.running_nodes()?.contains(&index) {

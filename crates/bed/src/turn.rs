@@ -18,7 +18,7 @@ pub const WAITS: &str = "SLIPWAY_WAITS";
 /// Set by `make flakes`: so many have their turn at once, however busy the machine is.
 pub const CROWD: &str = "SLIPWAY_CROWD";
 /// The share of the cores that may be in use when another one begins. What begins needs more than its share for some seconds, then it mostly waits.
-const BUSY: f64 = 0.88;
+const BUSY: f64 = 0.8;
 /// Memory that must be free: a cluster with its daemons takes less than half of it.
 const MEMORY: u64 = 2 << 30;
 /// How long the machine is looked at: longer than the breath between two busy moments.

@@ -116,7 +116,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     assert_eq!(whose(&slurm, "worker-2").await, "worker-2", "data is kept under a cordon");
 
     // Deleted with whoever leaves for good, and with nobody else.
-    ground.garbage_collector_knows_our_kinds().unwrap();
+    ground.garbage_collector_knows_our_kinds(&slurm).unwrap();
     let since = Instant::now();
     slurm.scale(2).unwrap();
     until_claims(&slurm, &all[..2]).await;

@@ -62,7 +62,7 @@ async fn second_life(ground: &Ground, slurm: &Slurm, former_job: u64) -> u64 {
 /// A cluster at rest that has run a job.
 async fn cluster(ground: &Ground) -> (Slurm, u64) {
     let slurm = ground.slurm("slurm", Manifest::demo().unwrap()).await.unwrap();
-    ground.garbage_collector_knows_our_kinds().unwrap();
+    ground.garbage_collector_knows_our_kinds(&slurm).unwrap();
     let job = slurm.run_job(2, "srun --label hostname").await.unwrap().id;
     slurm.until_at_rest().await.unwrap();
     (slurm, job)

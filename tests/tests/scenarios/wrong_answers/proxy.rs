@@ -86,6 +86,11 @@ impl Proxy {
         self.shared.is_open.send_replace(fault != FaultKind::Refuse);
     }
 
+    /// How many answers were wrong so far.
+    pub(crate) fn hits(&self) -> usize {
+        self.shared.state().hits
+    }
+
     /// From now on, answers are right; says how many were wrong. Nobody can count those whom nobody answered.
     pub(crate) fn heal(&self) -> usize {
         let mut state = self.shared.state();
