@@ -11,7 +11,7 @@ NEXTEST_VERSION := 0.9.143
 DENY_VERSION := 0.20.2
 NEXTEST := $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION)/bin/cargo-nextest
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
-# Tools that only check are built unoptimised: they run for seconds, and are built in a third of the time.
+# Tools that only check are built unoptimised: they run for seconds, and are built faster.
 INSTALL := env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false cargo install --locked --debug
 SCRIPTS := $(shell grep -rlE "^(\#!/bin/(ba)?sh|\# shellcheck shell)" images crates tests)
 # What makes rustc tell the fuzzing engine where an input went; no nightly needed.
@@ -106,9 +106,9 @@ clean: down ## Take the bed down and remove the cache, the slow parts included.
 	@apt-get update -qq && apt-get install -y -qq --no-install-recommends shellcheck >/dev/null
 
 $(NEXTEST):
-	@echo "  ...  building cargo-nextest $(NEXTEST_VERSION) (once per machine, 2 minutes)"
+	@echo "  ...  building cargo-nextest $(NEXTEST_VERSION) (once per machine, 3 to 4 minutes)"
 	@$(INSTALL) --no-default-features --features default-no-update --root $(TOOLS)/cargo-nextest-$(NEXTEST_VERSION) cargo-nextest@$(NEXTEST_VERSION)
 
 $(DENY):
-	@echo "  ...  building cargo-deny $(DENY_VERSION) (once per machine, 1 minute)"
+	@echo "  ...  building cargo-deny $(DENY_VERSION) (once per machine, 2 minutes)"
 	@$(INSTALL) --root $(TOOLS)/cargo-deny-$(DENY_VERSION) cargo-deny@$(DENY_VERSION)

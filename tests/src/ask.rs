@@ -42,7 +42,7 @@ impl ApiServer {
         Self { kubeconfig, client: Arc::default() }
     }
 
-    /// What is at a path, such as `/api/v1/nodes`.
+    /// The object at a path, such as `/api/v1/nodes`.
     pub fn get(&self, path: &str) -> Result<Value, Failure> {
         self.find(path)?.ok_or_else(|| Failure::new(format!("{path} is not found")))
     }
@@ -80,7 +80,7 @@ impl ApiServer {
     }
 }
 
-/// What a command printed, or why it failed: its own words before anybody else's.
+/// Output of a command, or why it failed: its own error output first.
 async fn run(client: Client, namespace: &str, pod: &str, container: &str, command: Vec<String>) -> Result<String, String> {
     let pods: Api<Pod> = Api::namespaced(client, namespace);
     let params = AttachParams::default().container(container).stdin(false).stdout(true).stderr(true);

@@ -38,7 +38,7 @@ impl Cluster {
         Self { kubectl, api_server: ApiServer::new(kubeconfig.clone()), kubeconfig, images }
     }
 
-    /// What is at a path of the API server.
+    /// The object at a path of the API server.
     pub fn get(&self, path: &str) -> Result<Value, Failure> {
         self.api_server.get(path)
     }

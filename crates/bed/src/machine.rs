@@ -27,8 +27,8 @@ impl Reading {
         Self { ticks: parse_ticks(&read("/proc/stat")), waited: parse_waited(&read("/proc/pressure/cpu")) }
     }
 
-    /// The share of what this machine was given of its cores that was used since an earlier reading, from 0 to 1. What a host takes away belongs to
-    /// neither side: it comes and goes, and waiting for it to go helps nobody.
+    /// The share of what this machine was given of its cores that was used since an earlier reading, from 0 to 1. Steal time
+    /// is left out: it depends on other guests of the host, and waiting does not reduce it.
     pub fn busy_since(self, earlier: Self) -> f64 {
         let since = |of: fn(&Ticks) -> u64| of(&self.ticks).saturating_sub(of(&earlier.ticks));
         let given = since(|ticks| ticks.all).saturating_sub(since(|ticks| ticks.stolen));

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -79,11 +80,22 @@ fn has_room(inside: usize, crowd: Option<usize>, busy: f64, memory: u64) -> bool
     }
 }
 
-/// How many have their turn: locks that somebody holds. Those of processes that were killed are free.
+/// Number of turns that are taken: locks that a process holds. A lock that is free belongs to a process that was killed, and is removed; only whoever is
+/// at the door makes or removes one.
 fn inside(cache: &Cache) -> usize {
     let locks = fs::read_dir(cache.path("lock")).into_iter().flatten().flatten();
     let turns = locks.filter(|entry| entry.file_name().to_string_lossy().starts_with(INSIDE));
-    turns.filter(|entry| File::open(entry.path()).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))).count()
+    let is_held = |path: &Path| File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
+    turns
+        .filter(|entry| {
+            let is_held = is_held(&entry.path());
+            if !is_held {
+                // Gone already is as good.
+                let _ = fs::remove_file(entry.path());
+            }
+            is_held
+        })
+        .count()
 }
 
 #[cfg(test)]
@@ -109,6 +121,7 @@ mod tests {
         assert_eq!(inside(&cache), 0);
         fs::write(cache.path("lock/turn-of-one-who-was-killed"), "").unwrap();
         assert_eq!(inside(&cache), 0);
+        assert!(!cache.path("lock/turn-of-one-who-was-killed").exists(), "it is in the way of nobody and grows in number");
         fs::remove_dir_all(cache.root()).unwrap();
     }
 }

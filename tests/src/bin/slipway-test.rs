@@ -38,8 +38,8 @@ struct Args {
     #[arg(long)]
     scenario: Option<String>,
     /// Look for tests that fail now and then: run those on real parts so often, on a machine that is kept busy.
-    #[arg(long)]
-    flakes: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    flakes: Option<u16>,
     /// When the command began, in seconds of Unix time: what was built before this program is a phase too.
     #[arg(long)]
     began: Option<u64>,
@@ -108,7 +108,7 @@ fn one(args: &Args, scenario: &str) -> Result<(), Failure> {
 }
 
 /// Runs what stands on real parts again and again on a busy machine, and names what failed how often.
-fn flakes(args: &Args, runs: usize) -> Result<(), Failure> {
+fn flakes(args: &Args, runs: u16) -> Result<(), Failure> {
     let cache = Cache::open()?;
     make("nextest")?;
     shared::prepare_beds(&cache)?;
@@ -187,7 +187,7 @@ fn run(command: &mut Command, name: &str) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::new(format!("{name} failed ({status})"))) }
 }
 
-/// What the last run of nextest wrote down.
+/// Results of the last run of nextest.
 fn results(cache: &Cache) -> Vec<Ran> {
     let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
     read(&text(&junit()), &text(&waits(cache)))
