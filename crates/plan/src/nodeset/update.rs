@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::slurm_node::UPDATE;
 
-use super::{Observed, Stage, Worker, victim::ranked};
+use super::{Finish, Observed, Stage, Worker, victim::ranked};
 use crate::gate::Answer;
 
 /// How workers get a changed template.
@@ -21,9 +21,12 @@ pub enum Update {
 /// Chooses outdated workers to drain and replace, among those that stay.
 ///
 /// Every worker that does not serve counts against the budget, whatever the cause: one that is missing, one that does not come up, one that Slurm does
-/// not know. So a template that breaks workers breaks no more of them than the budget, and those are the first to be replaced when it is mended. Who
-/// was chosen stays so until it is replaced, or every new job would turn the plan around. While no worker can be made, such as for want of a Secret,
-/// nobody is given up for one.
+/// not know. So a template that breaks workers breaks no more of them than the budget, and those are the first to be replaced when it is mended. While no
+/// worker can be made, such as for want of a Secret, nobody is given up for one.
+///
+/// A worker that was chosen stays so until it is replaced, with one exception: a job that began in the moment of the choice could use up the budget for
+/// days while other workers are idle. Such a worker is released for an idle one, never for another busy one, or every new job would turn the plan around.
+/// Its drain counts against the budget until Slurm has lifted it.
 ///
 /// In a maintenance all of them are replaced, and only as long as it lasts: who still has a job at its end takes new ones again, until the next.
 pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) -> Vec<&'a Worker> {
@@ -45,12 +48,17 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
     }
     let is_chosen = |worker: &Worker| is_replaced(worker) && was_chosen(worker);
 
-    let mut chosen: Vec<&Worker> = outdated().filter(|worker| is_chosen(worker)).collect();
+    let (busy, mut chosen): (Vec<&Worker>, Vec<&Worker>) =
+        outdated().filter(|worker| is_chosen(worker)).partition(|worker| worker.in_slurm.is_busy == Answer::Yes);
+    let idle = outdated().filter(|worker| !is_chosen(worker) && worker.serves(now) && worker.in_slurm.finish == Finish::Free).count();
+    let kept = busy.len().saturating_sub(idle);
+    let released = busy.len() - kept;
+    chosen.extend(ranked(busy).into_iter().take(kept));
     let mut serving = staying.iter().filter(|worker| worker.serves(now) && !is_chosen(worker)).count();
     // Those on their way: new ones that do not serve yet, and places without a worker.
     let coming =
         staying.iter().filter(|worker| !is_replaced(worker) && !worker.serves(now)).count() + replicas.saturating_sub(staying.len());
-    let has_room = |chosen: &[&Worker]| coming + chosen.len() < max_unavailable;
+    let has_room = |chosen: &[&Worker]| coming + released + chosen.len() < max_unavailable;
 
     let broken: Vec<&Worker> = outdated().filter(|worker| !is_chosen(worker) && !worker.serves(now)).collect();
     for worker in ranked(broken) {
@@ -124,8 +132,12 @@ mod tests {
     #[case::a_new_one_that_slurm_does_not_know_too(&[worker(0, Stage::Ready, unregistered()), old(1, Stage::Ready, idle())], 1, &[])]
     #[case::a_broken_old_one_goes_first(&[old(0, Stage::Starting, unregistered()), old(1, Stage::Ready, idle())], 1, &[0])]
     #[case::and_inside_the_budget(&[old(0, Stage::Starting, unregistered()), old(1, Stage::Starting, unregistered()), old(2, Stage::Ready, idle())], 1, &[1])]
-    #[case::who_was_chosen_stays_so(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, idle())], 1, &[0])]
-    #[case::also_with_a_smaller_budget(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, for_update(busy()))], 1, &[0, 1])]
+    #[case::a_chosen_one_stays_so(&[old(0, Stage::Ready, for_update(drained())), old(1, Stage::Ready, idle())], 1, &[0])]
+    #[case::and_is_not_exchanged_for_another_busy_one(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, busy())], 1, &[0])]
+    #[case::a_busy_one_is_released_for_an_idle_one(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, idle())], 1, &[])]
+    #[case::only_as_many_as_are_idle(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, for_update(busy())), old(2, Stage::Ready, idle())], 2, &[1])]
+    #[case::which_is_chosen_when_slurm_has_lifted_the_drain(&[old(0, Stage::Ready, busy()), old(1, Stage::Ready, idle())], 1, &[1])]
+    #[case::also_with_a_smaller_budget(&[old(0, Stage::Ready, for_update(busy())), old(1, Stage::Ready, for_update(busy()))], 1, &[1, 0])]
     #[case::new_ones_are_left_alone(&[worker(0, Stage::Ready, idle()), worker(1, Stage::Ready, drained())], 2, &[])]
     fn these_are_replaced(#[case] workers: &[Worker], #[case] max_unavailable: usize, #[case] expected: &[u32]) {
         assert_eq!(ordinals(workers, workers.len(), max_unavailable), expected);
