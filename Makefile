@@ -26,7 +26,7 @@ NAME ?= demo
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down status test test-unit flakes fuzz bench lint lint-format lint-clippy lint-rest nextest format generate images build clean
+.PHONY: checkout help demo up down status test test-unit flakes fuzz bench lint lint-format lint-clippy lint-rest nextest format generate images build clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ test: BEGAN := $(shell date +%s)
 test: build ## Run everything: lints, unit tests, real API server, real clusters with real Slurm; SCENARIO=scaling runs one on a bed that stays up.
 	@$(BUILT)/slipway-test --nextest $(NEXTEST) --began $(BEGAN) $(if $(SCENARIO),--scenario $(SCENARIO))
 
-test-unit: $(NEXTEST) ## Run the tests that need neither root nor a cluster.
+test-unit: checkout $(NEXTEST) ## Run the tests that need neither root nor a cluster.
 	@$(NEXTEST) nextest run --workspace --locked --lib --bins
 
 flakes: build ## Look for tests that fail now and then: RUNS=5 runs on real parts with half of every core taken away.
@@ -76,7 +76,7 @@ lint: lint-format lint-clippy lint-rest ## Check formatting, clippy, licences an
 lint-format:
 	@cargo fmt --all --check
 
-lint-clippy:
+lint-clippy: checkout
 	@cargo clippy --workspace --all-targets --locked -- --deny warnings
 
 lint-rest: build $(DENY) /usr/bin/shellcheck
@@ -95,8 +95,15 @@ generate: build ## Write the generated files anew: CRDs and the operator's manif
 images: build ## Build every image into the cache and list them.
 	@$(BUILT)/slipway-bed images
 
-build: ## Build the programs.
+build: checkout ## Build the programs.
 	@cargo build --workspace --bins --locked
+
+# All checkouts of a machine share the target folder. Cargo recognises our own crates by neither path nor content, only by the age of files, so what
+# another checkout built is removed first.
+checkout:
+	@mkdir -p $(CARGO_TARGET_DIR)
+	@if [ "$$(cat $(CARGO_TARGET_DIR)/checkout 2>/dev/null)" != "$(CURDIR)" ]; then \
+		rm -rf $(CARGO_TARGET_DIR)/*/.fingerprint/slipway-*; echo "$(CURDIR)" >$(CARGO_TARGET_DIR)/checkout; fi
 
 clean: down ## Take the bed down and remove the cache, the slow parts included.
 	rm -rf "$(SLIPWAY_CACHE)"
