@@ -64,8 +64,10 @@ chown -R slurm:slurm /run/slurmctld /var/spool/slurmctld
 
 export SLURM_CONF="/lab/case/$name/slurm.conf"
 setpriv --reuid 401 --regid 401 --clear-groups slurmctld -D -f "$SLURM_CONF" >/run/log 2>&1 &
+slurmctld=$!
+# A busy machine needs long for what takes an instant otherwise; whoever ends is not waited for.
 tries=0
-while [ "$tries" -lt 100 ] && ! timeout 1 scontrol ping 2>/dev/null | grep -q UP; do
+while [ "$tries" -lt 1000 ] && kill -0 "$slurmctld" 2>/dev/null && ! timeout 1 scontrol ping 2>/dev/null | grep -q UP; do
     tries=$((tries + 1))
     sleep 0.05
 done
@@ -76,7 +78,7 @@ if [ "$gres" != - ]; then items="$items Gres=$gres"; fi
 (unset SLURM_CONF && exec slurmd -D -v -Z --conf-server ctl -N w1 --conf "$items") >/run/worker 2>&1 &
 slurmd=$!
 tries=0
-while [ "$tries" -lt 100 ] && kill -0 "$slurmd" 2>/dev/null && ! timeout 1 scontrol show node w1 >/dev/null 2>&1; do
+while [ "$tries" -lt 1000 ] && kill -0 "$slurmd" 2>/dev/null && ! timeout 1 scontrol show node w1 >/dev/null 2>&1; do
     tries=$((tries + 1))
     sleep 0.05
 done

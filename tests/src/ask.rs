@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 /// Longer than any command takes that scenarios run in a pod; a kubelet that was killed never answers.
 const COMMAND_ENDS: Duration = Duration::from_mins(2);
-const NOT_FOUND: u16 = 404;
+pub(crate) const NOT_FOUND: u16 = 404;
 
 /// Where requests are carried out while their caller's thread waits.
 static RUNTIME: LazyLock<Option<Runtime>> =
@@ -70,7 +70,7 @@ impl ApiServer {
         })?
     }
 
-    fn client(&self) -> Result<Client, Failure> {
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
         if let Some(client) = self.client.get() {
             return Ok(client.clone());
         }
@@ -108,7 +108,7 @@ async fn read(stream: Option<impl AsyncRead + Unpin>) -> String {
 }
 
 /// Carries something out on the other runtime, whatever this thread belongs to.
-fn wait_for<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Failure> {
+pub(crate) fn wait_for<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Failure> {
     let runtime = RUNTIME.as_ref().ok_or_else(|| Failure::new("could not make a runtime for requests"))?;
     let (sender, receiver) = mpsc::channel();
     runtime.spawn(async move {

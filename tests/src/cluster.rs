@@ -48,6 +48,16 @@ impl Cluster {
         self.api_server.find(path)
     }
 
+    /// Changes the object at a path by a JSON merge patch.
+    pub fn merge(&self, path: &str, patch: &Value) -> Result<(), Failure> {
+        self.api_server.merge(path, patch)
+    }
+
+    /// Has the object at a path deleted, or all of a list, and does not wait for it. One that is gone already is well.
+    pub fn delete(&self, path: &str, grace_seconds: Option<u32>) -> Result<(), Failure> {
+        self.api_server.delete(path, grace_seconds)
+    }
+
     /// Runs a command in a container and returns what it printed.
     pub fn exec(&self, namespace: &str, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
         self.api_server.exec(namespace, pod, container, command)
@@ -87,8 +97,7 @@ impl Cluster {
     /// Applies a manifest; images of ours come from where this cluster has them.
     pub fn apply_text(&self, manifest: &str, namespace: Option<&str>) -> Result<(), Failure> {
         let manifest = manifest.replace(LOCAL_IMAGES, &self.images);
-        let namespace = namespace.map(|name| format!("--namespace={name}"));
-        self.kubectl().args(["apply", "--server-side", "--filename=-"]).args(namespace).feed(&manifest).map(drop)
+        self.api_server.apply(&manifest, namespace)
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 use slipway_bed::bed::{Bed, take_down};
 use slipway_bed::cache::Cache;
-use slipway_bed::failure::Failure;
+use slipway_bed::control::PartState;
+use slipway_bed::failure::{Failure, tail};
 use slipway_bed::image::Image;
 use slipway_bed::layout::node_name;
 use slipway_bed::progress::Progress;
@@ -94,13 +95,22 @@ impl Ground {
     /// Waits until a node is ready, and reserves it.
     async fn until_joined(&self, node: &str) -> Result<(), Failure> {
         eventually(&format!("node {node} to be ready"), async || {
-            let found = self.cluster.get(&format!("/api/v1/nodes/{node}")).map_err(|failure| failure.to_string())?;
+            let found =
+                self.cluster.get(&format!("/api/v1/nodes/{node}")).map_err(|failure| format!("{failure}; {}", self.parts_of(node)))?;
             let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
             let is_ready = conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
             if is_ready { Ok(()) } else { Err(Value::from(conditions).to_string()) }
         })
         .await?;
-        self.kubectl(&["label", "node", node, &format!("{RESERVED_FOR}={}", self.name)]).map(drop)
+        self.cluster.merge(&format!("/api/v1/nodes/{node}"), &json!({ "metadata": { "labels": { RESERVED_FOR: self.name } } }))
+    }
+
+    /// How the daemons of a node fare, with the last lines of their logs.
+    fn parts_of(&self, node: &str) -> String {
+        let parts = self.bed.parts().unwrap_or_default();
+        let here = parts.iter().filter(|part| part.name.split('/').next() == Some(node));
+        let tell = |part: &PartState| format!("{} {:?}: {}", part.name, part.life, tail(&part.log, 3).join(" | "));
+        here.map(tell).collect::<Vec<_>>().join("; ")
     }
 
     /// Names of our nodes.
@@ -189,24 +199,27 @@ impl Ground {
         for namespace in &namespaces {
             self.empty(namespace)?;
         }
-        let names = nodes.iter().map(|node| node_name(*node));
-        self.cluster.kubectl().args(["delete", "nodes", "--ignore-not-found"]).args(names).output()?;
+        for node in &nodes {
+            self.cluster.delete(&format!("/api/v1/nodes/{}", node_name(*node)), None)?;
+        }
         // Last, because from then on another scenario may have a node of that name.
         nodes.iter().try_for_each(|node| self.bed.remove_node(*node))
     }
 
     /// Deletes a namespace whose pods have no kubelet any more.
     fn empty(&self, namespace: &str) -> Result<(), Failure> {
-        let here = format!("--namespace={namespace}");
-        let kinds = "nodesets.slinky.slurm.net,restapis.slinky.slurm.net,controllers.slinky.slurm.net";
-        self.kubectl(&["delete", kinds, "--all", "--wait=false", &here])?;
-        let sets = self.kubectl(&["get", "nodesets.slinky.slurm.net", "--output=name", &here])?;
-        for set in sets.lines() {
-            // Nobody can be asked any more whether its jobs have ended; gone meanwhile is well too.
-            let _ = self.kubectl(&["patch", set, "--type=merge", r#"--patch={"metadata":{"finalizers":null}}"#, &here]);
+        let ours = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{namespace}");
+        for kind in ["nodesets", "restapis", "controllers"] {
+            self.cluster.delete(&format!("{ours}/{kind}"), None)?;
         }
-        self.kubectl(&["delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false", &here])?;
-        self.kubectl(&["delete", "namespace", namespace, "--wait=false", "--ignore-not-found"]).map(drop)
+        let sets = self.cluster.get(&format!("{ours}/nodesets"))?;
+        for set in sets["items"].as_array().into_iter().flatten() {
+            let path = format!("{ours}/nodesets/{}", set["metadata"]["name"].as_str().unwrap_or_default());
+            // Nobody can be asked any more whether its jobs have ended; gone meanwhile is well too.
+            let _ = self.cluster.merge(&path, &json!({ "metadata": { "finalizers": null } }));
+        }
+        self.cluster.delete(&format!("/api/v1/namespaces/{namespace}/pods"), Some(0))?;
+        self.cluster.delete(&format!("/api/v1/namespaces/{namespace}"), None)
     }
 }
 

@@ -18,3 +18,4 @@ pub mod run;
 pub mod slurm;
 pub mod workers;
 mod world;
+mod write;

@@ -106,8 +106,8 @@ impl Manifest {
         self.resources().into_iter().find(|(kind, _)| kind == "controller").map(|(_, name)| name).unwrap_or_default()
     }
 
-    /// For `kubectl apply`. Controllers come last: slurmctld that is made before its NodeSets are known is started again with their lines, and how often
-    /// it starts must not depend on how fast kubectl is.
+    /// To be applied. Controllers come last: slurmctld that is made before its NodeSets are known is started again with their lines, and how often
+    /// it starts must not depend on how fast it is applied.
     pub fn text(&self) -> String {
         let (controllers, others): (Vec<_>, Vec<_>) = self.objects.iter().partition(|object| object["kind"] == "Controller");
         let documents: Vec<_> = others.into_iter().chain(controllers).map(Value::to_string).collect();

@@ -16,10 +16,10 @@ pub fn passes(cluster: &Cluster) -> Result<BTreeMap<String, f64>, String> {
 
 /// What the operator's process counts.
 fn metrics(cluster: &Cluster) -> Result<String, String> {
-    let ready = "--output=jsonpath={range .items[?(@.status.containerStatuses[0].ready)]}{.metadata.name}{end}";
-    let pods = cluster.kubectl().args(["get", "pods", "--namespace=slipway-system", ready]).output();
-    let pod = pods.map_err(|failure| failure.to_string())?;
-    let path = format!("/api/v1/namespaces/slipway-system/pods/{}:8080/proxy/metrics", pod.trim());
+    let pods = cluster.get("/api/v1/namespaces/slipway-system/pods").map_err(|failure| failure.to_string())?;
+    let ready = pods["items"].as_array().and_then(|pods| pods.iter().find(|pod| pod["status"]["containerStatuses"][0]["ready"] == true));
+    let pod = ready.and_then(|pod| pod["metadata"]["name"].as_str()).ok_or("the operator is not ready")?;
+    let path = format!("/api/v1/namespaces/slipway-system/pods/{pod}:8080/proxy/metrics");
     cluster.kubectl().args(["get", "--raw", &path]).output().map_err(|failure| failure.to_string())
 }
 

@@ -120,6 +120,21 @@ impl Slurm {
         self.cluster.get(&path).map_err(|failure| failure.to_string())
     }
 
+    /// A condition of one of our resources; null where it has none of that type.
+    pub fn condition(&self, kind: &str, name: &str, condition: &str) -> Result<Value, String> {
+        let resource = self.resource(kind, name)?;
+        let found = resource["status"]["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == condition));
+        Ok(found.cloned().unwrap_or_default())
+    }
+
+    /// Names of the pods that carry a label, such as `app.kubernetes.io/name=slurmrestd`.
+    pub fn pods_with(&self, label: &str) -> Result<Vec<String>, String> {
+        let path = format!("/api/v1/namespaces/{}/pods?labelSelector={label}", self.namespace);
+        let pods = self.cluster.get(&path).map_err(|failure| failure.to_string())?;
+        let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        Ok(pods["items"].as_array().into_iter().flatten().map(name).collect())
+    }
+
     /// Kills slurmctld and waits until it answers again.
     pub async fn kill_slurmctld(&self) -> Result<(), Failure> {
         let pod = self.controller_pod();
@@ -135,8 +150,7 @@ impl Slurm {
 
     /// The keys that a user of Slurm makes once, unless they exist.
     fn make_keys(&self) -> Result<(), Failure> {
-        let existing = self.cluster.kubectl().args(["get", "secret", "slurm-keys", "--ignore-not-found", "--output=name"]);
-        if !existing.arg(self.in_namespace()).output()?.trim().is_empty() {
+        if self.cluster.find(&format!("/api/v1/namespaces/{}/secrets/slurm-keys", self.namespace))?.is_some() {
             return Ok(());
         }
         let mut random = std::fs::File::open("/dev/urandom").context(|| "could not open /dev/urandom".to_owned())?;

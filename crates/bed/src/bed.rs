@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ChildStdin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kube::Client;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -20,6 +20,7 @@ use crate::layout::{CONTROL_PLANE, Layout, MOST_NODES, node_name};
 use crate::name::BedName;
 use crate::netns;
 use crate::part::node::CONTAINERD_SOCKET;
+use crate::patience::Patience;
 use crate::pki::Pki;
 use crate::program::Program;
 use crate::progress::{Progress, Step};
@@ -183,7 +184,7 @@ impl Bed {
     pub fn remove_node(&self, index: u8) -> Result<(), Failure> {
         let _lock = self.lock_nodes()?;
         self.end_node(index)?;
-        cgroup::remove(&format!("{}/{}", self.layout.cgroup(), node_name(index)), Duration::from_secs(30))?;
+        cgroup::remove(&format!("{}/{}", self.layout.cgroup(), node_name(index)))?;
         // The first process of the bed has to have noticed before another node can have the number.
         while self.running_nodes()?.contains(&index) {
             std::thread::sleep(Duration::from_millis(10));
@@ -242,7 +243,7 @@ impl Drop for Bed {
 /// Ends a bed if it lives and removes its files; safe to repeat.
 pub fn take_down(cache: &Cache, layout: &Layout) -> Result<(), Failure> {
     kill_keeper(layout)?;
-    cgroup::remove(&layout.cgroup(), Duration::from_secs(30))?;
+    cgroup::remove(&layout.cgroup())?;
     remove_folder(&layout.root)?;
     // The sweeper works on the same groups; when it is done nothing of the bed runs any more.
     let _lock = cache.lock(&keeper::sweeper_lock(layout), &Progress::Quiet.step("waiting for the sweeper"))?;
@@ -254,7 +255,7 @@ fn kill_keeper(layout: &Layout) -> Result<(), Failure> {
         return Ok(());
     }
     // A keeper that has not yet written its state is still starting, and stands within a moment or dies.
-    let until = Instant::now() + Duration::from_secs(30);
+    let mut patience = Patience::start();
     while keeper::lives(layout) {
         if let Ok(state) = KeeperState::read(layout)
             && let Some(pid) = i32::try_from(state.keeper).ok().and_then(Pid::from_raw)
@@ -263,7 +264,7 @@ fn kill_keeper(layout: &Layout) -> Result<(), Failure> {
             // Fails only when it is gone already.
             let _ = pidfd_send_signal(&handle, Signal::KILL);
         }
-        if Instant::now() > until {
+        if patience.is_exhausted() {
             return Err(Failure::new(format!("bed `{}` does not end", layout.name))
                 .advise(format!("look at the processes that hold {}", layout.keeper_lock().display())));
         }

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::failure::{Context, Failure};
+use crate::patience::Patience;
 
 const ROOT: &str = "/sys/fs/cgroup";
 
@@ -105,8 +106,8 @@ pub fn memory(name: &str) -> Option<u64> {
 }
 
 /// Removes the group `name` and all below it from every hierarchy; waits until their last processes are gone.
-pub fn remove(name: &str, patience: Duration) -> Result<(), Failure> {
-    let until = Instant::now() + patience;
+pub fn remove(name: &str) -> Result<(), Failure> {
+    let mut patience = Patience::start();
     // A frozen process dies of nothing, not even of SIGKILL, before it is thawed.
     thaw_tree(&Path::new(ROOT).join("freezer").join(name));
     for hierarchy in mounted()? {
@@ -115,7 +116,7 @@ pub fn remove(name: &str, patience: Duration) -> Result<(), Failure> {
             if remove_tree(&group) {
                 break;
             }
-            if Instant::now() > until {
+            if patience.is_exhausted() {
                 return Err(Failure::new(format!("the control group {} still holds processes", group.display()))
                     .advise(format!("look at them with `cat {}/cgroup.procs`", group.display())));
             }

@@ -3,14 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Failure};
-
-/// How long an answer may take; starting a process is a matter of milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::patience::PATIENCE;
 
 /// One daemon to be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

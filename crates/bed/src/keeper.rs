@@ -8,7 +8,7 @@ use std::io::{BufRead, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -22,8 +22,9 @@ use crate::failure::{Context, Failure};
 use crate::layout::{API_PORT, CONTROL_PLANE, Layout};
 use crate::netns::Connector;
 use crate::ns;
+use crate::patience::Patience;
 use crate::pki::Pki;
-use crate::progress::Progress;
+use crate::progress::{Progress, seconds};
 use crate::provision;
 use crate::spec::{Extent, Spec};
 
@@ -143,13 +144,13 @@ fn announce() {
 }
 
 fn wait_for_namespaces(layout: &Layout, child: &mut Child) -> Result<(), Failure> {
-    let until = Instant::now() + Duration::from_secs(20);
+    let mut patience = Patience::start();
     while !layout.control().exists() {
         if let Ok(Some(status)) = child.try_wait() {
             return Err(Failure::new(format!("the bed's first process ended ({status})")));
         }
-        if Instant::now() > until {
-            return Err(Failure::new("the bed's namespaces did not stand within 20 s"));
+        if patience.is_exhausted() {
+            return Err(Failure::new(format!("the bed's namespaces did not stand within {}", seconds(patience.elapsed()))));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -207,7 +208,7 @@ pub fn sweep(cache: &Cache, layout: &Layout, keeper: i32) -> Result<(), Failure>
         let mut fds = [PollFd::new(&handle, PollFlags::IN)];
         while let Err(rustix::io::Errno::INTR) = poll(&mut fds, None) {}
     }
-    cgroup::remove(&layout.cgroup(), Duration::from_secs(30))
+    cgroup::remove(&layout.cgroup())
 }
 
 /// Held by the sweeper of a bed from its start to its end: the next bed of that name waits for it.

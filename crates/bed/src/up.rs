@@ -258,7 +258,7 @@ fn program() -> Result<PathBuf, Failure> {
 
 /// Removes what a bed that died has left.
 fn take_remains_down(layout: &Layout) -> Result<(), Failure> {
-    crate::cgroup::remove(&layout.cgroup(), Duration::from_secs(10))?;
+    crate::cgroup::remove(&layout.cgroup())?;
     if layout.root.exists() {
         fs::remove_dir_all(&layout.root).context(|| format!("could not remove the remains of an earlier bed {}", layout.root.display()))?;
     }

@@ -90,10 +90,9 @@ fn two_nodes_answered(output: &str) {
 
 /// A new process has no memory of what it wrote. There are two objects of each kind, and all is said about them.
 async fn a_second_pass_writes_nothing(ground: &Ground, inside: &Slurm) {
-    let applied = "--output=jsonpath={.status.conditions[?(@.type=='ConfigurationApplied')].status}";
     eventually("the Controller to say that its workers run the configuration", async || {
-        let said = inside.kubectl(&["get", "controllers.slinky.slurm.net", CONTROLLER, applied]).map_err(|failure| failure.to_string())?;
-        if said == "True" { Ok(()) } else { Err(said) }
+        let said = inside.condition("controller", CONTROLLER, "ConfigurationApplied")?;
+        if said["status"] == "True" { Ok(()) } else { Err(said.to_string()) }
     })
     .await
     .unwrap();

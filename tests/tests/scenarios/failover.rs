@@ -17,13 +17,7 @@ read -r -t 3 _ code _ <&3 && echo "$code""#;
 
 /// The pods that carry the label of the one in charge.
 fn labelled(slurm: &Slurm) -> Result<Vec<String>, String> {
-    let selector = "--selector=controller.slinky.slurm.net/active=true";
-    let names = slurm.kubectl(&["get", "pods", selector, "--output=jsonpath={.items[*].metadata.name}"]);
-    Ok(names.map_err(|failure| failure.to_string())?.split_whitespace().map(str::to_owned).collect())
-}
-
-fn uid(slurm: &Slurm, pod: &str) -> String {
-    slurm.kubectl(&["get", "pod", pod, "--ignore-not-found", "--output=jsonpath={.metadata.uid}"]).unwrap()
+    slurm.pods_with("controller.slinky.slurm.net/active=true")
 }
 
 /// Waits until this pod alone is in charge, by its own words and by its label, the other stands by, and Slurm answers.
@@ -71,7 +65,7 @@ async fn a_frozen_slurmctld_is_replaced_and_taken_away_under_a_running_job() {
     observer.follow(queued);
     slurm.until_saved(queued).await.unwrap();
 
-    let frozen = uid(&slurm, PODS[0]);
+    let frozen = slurm.uid(PODS[0]);
     let since = Instant::now();
     slurm.on_pod(PODS[0], "slurmctld", &["bash", "-c", "kill -STOP $(cat /proc/1/task/1/children)"]).unwrap();
     eventually("the label to move to the standby", async || match labelled(&slurm)? {
@@ -82,7 +76,7 @@ async fn a_frozen_slurmctld_is_replaced_and_taken_away_under_a_running_job() {
     .unwrap();
     let moved = since.elapsed();
     eventually("the frozen pod to be taken away", async || {
-        let now = uid(&slurm, PODS[0]);
+        let now = slurm.uid(PODS[0]);
         if now == frozen { Err("it is still there".to_owned()) } else { Ok(()) }
     })
     .await
@@ -104,10 +98,10 @@ async fn a_frozen_slurmctld_is_replaced_and_taken_away_under_a_running_job() {
     jobs_are_as_they_were(&observer, running, queued, "a deleted pod").await;
     eprintln!("pod deleted: in charge again after {}", seconds(since.elapsed()));
 
-    let standby = uid(&slurm, PODS[1]);
+    let standby = slurm.uid(PODS[1]);
     slurm.kubectl(&["delete", "pod", PODS[1], "--wait"]).unwrap();
     in_charge(&slurm, PODS[0]).await;
-    assert_ne!(uid(&slurm, PODS[1]), standby);
+    assert_ne!(slurm.uid(PODS[1]), standby);
     jobs_are_as_they_were(&observer, running, queued, "a deleted standby").await;
 
     for job in [running, queued] {

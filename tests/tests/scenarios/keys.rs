@@ -24,6 +24,8 @@ use self::stream::{Call, Outcome, Stream, call};
 /// A second RestApi of the same Controller, with two slurmrestd behind a port of its own.
 const SECOND: &str = "second";
 const SECOND_PORT: u16 = 8080;
+/// The label of its pods.
+const SLURMRESTD: &str = "app.kubernetes.io/name=slurmrestd";
 /// Of both RestApis together.
 const SLURMRESTDS: usize = 3;
 
@@ -83,10 +85,9 @@ impl Scenario {
 
     /// Every slurmrestd by itself, and both Services.
     async fn everyone_answers(&self, key: &str) {
-        let selector = "--selector=app.kubernetes.io/name=slurmrestd";
-        let names = self.slurm.kubectl(&["get", "pods", selector, "--output=jsonpath={.items[*].metadata.name}"]).unwrap();
-        let mut paths: Vec<_> = names.split_whitespace().map(|pod| self.nodes_at("pods", pod, 6820)).collect();
-        assert_eq!(paths.len(), SLURMRESTDS, "{names}");
+        let pods = self.slurm.pods_with(SLURMRESTD).unwrap();
+        let mut paths: Vec<_> = pods.iter().map(|pod| self.nodes_at("pods", pod, 6820)).collect();
+        assert_eq!(paths.len(), SLURMRESTDS, "{pods:?}");
         paths.push(self.nodes_at("services", "slurm-restapi", 6820));
         paths.push(self.nodes_at("services", "second-restapi", SECOND_PORT));
         for path in paths {
@@ -96,12 +97,11 @@ impl Scenario {
 
     /// Waits until the pods of both RestApis are those that they should be, and no others.
     async fn restapis_are_ready(&self) {
-        let selector = "--selector=app.kubernetes.io/name=slurmrestd";
         eventually("both RestApis to be Ready with their pods alone", async || {
-            let pods = self.slurm.kubectl(&["get", "pods", selector, "--output=name"]).map_err(|failure| failure.to_string())?;
+            let pods = self.slurm.pods_with(SLURMRESTD)?;
             let starts = self.observer.counts("slurmrestd").starts;
-            if pods.lines().count() != SLURMRESTDS || starts < self.slurmrestd {
-                return Err(format!("{starts} starts in all, there are {pods}"));
+            if pods.len() != SLURMRESTDS || starts < self.slurmrestd {
+                return Err(format!("{starts} starts in all, there are {pods:?}"));
             }
             self.slurm.is_ready("restapi", CONTROLLER)?;
             self.slurm.is_ready("restapi", SECOND)

@@ -59,8 +59,8 @@ async fn until_records(slurm: &Slurm, expected: &[&str]) {
 
 /// What the NodeSet says about records.
 fn said(slurm: &Slurm) -> String {
-    let path = "--output=jsonpath={.status.conditions[?(@.type==\"RecordsCurrent\")].message}";
-    slurm.kubectl(&["get", "nodesets.slinky.slurm.net", WORKER, path]).unwrap_or_default()
+    let condition = slurm.condition("nodeset", WORKER, "RecordsCurrent").unwrap_or_default();
+    condition["message"].as_str().unwrap_or_default().to_owned()
 }
 
 async fn until_said(slurm: &Slurm, words: &str) {

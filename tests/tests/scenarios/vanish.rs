@@ -74,9 +74,10 @@ async fn a_pod_deleted_by_force(slurm: &Slurm, observer: &Observer, worker: &str
 async fn nothing_is_done_without_a_kubelet(ground: &Ground, slurm: &Slurm, lost: &Lost<'_>) {
     let Lost { worker, host, uid, job } = lost;
     eventually("Kubernetes to miss the kubelet", async || {
-        let path = "--output=jsonpath={.status.conditions[?(@.type=='Ready')].status}";
-        let ready = ground.kubectl(&["get", "node", host, path]).map_err(|failure| failure.to_string())?;
-        if ready == "Unknown" { Ok(()) } else { Err(format!("it says Ready={ready}")) }
+        let node = ground.cluster.get(&format!("/api/v1/nodes/{host}")).map_err(|failure| failure.to_string())?;
+        let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is_missed = conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "Unknown");
+        if is_missed { Ok(()) } else { Err(format!("it says {conditions:?}")) }
     })
     .await
     .unwrap();

@@ -12,6 +12,7 @@ use crate::cgroup;
 use crate::control::Request;
 use crate::failure::{Context, Failure};
 use crate::layout::{CONTROL_PLANE, Layout, SERVICE_RANGE, node_address, node_name, pod_range};
+use crate::patience::Patience;
 
 /// Sets the namespaces up and supervises; returns only when that failed.
 pub fn run(layout: &Layout) -> Failure {
@@ -67,7 +68,8 @@ fn add_node(supervisor: &mut Supervisor, layout: &Layout, index: u8, nodes: &mut
 /// The node's `unshare` starts in our network; its link can be made once it has left.
 fn wait_for_own_network(pid: Pid, name: &str) -> Result<(), Failure> {
     let ours = std::fs::read_link("/proc/self/ns/net").context(|| "could not read our network namespace".to_owned())?;
-    for _ in 0..500 {
+    let mut patience = Patience::start();
+    while !patience.is_exhausted() {
         match std::fs::read_link(format!("/proc/{}/ns/net", pid.as_raw_nonzero())) {
             Ok(theirs) if theirs != ours => return Ok(()),
             Ok(_) => std::thread::sleep(Duration::from_millis(10)),

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount, mount_bind};
 
@@ -66,7 +65,7 @@ fn start(layout: &Layout, index: u8) -> Result<Supervisor, Failure> {
     write(Path::new("/run/kubelet.yaml"), &part::kubelet_config(&pki, &node.name()))?;
     write(Path::new("/run/resolv.conf"), "")?;
     supervisor.start(&part::containerd(&node))?;
-    wait_for_file(Path::new(part::CONTAINERD_SOCKET), Duration::from_secs(30))?;
+    wait_for_file(Path::new(part::CONTAINERD_SOCKET))?;
     supervisor.start(&part::kubelet(&spec, &pki, &node))?;
     supervisor.start(&part::kube_proxy(&spec, &pki, &node))?;
     Ok(supervisor)
@@ -90,7 +89,7 @@ fn unpack_images(golden: &Path, node: &NodeLayout) -> Result<(), Failure> {
 }
 
 fn set_up_network(index: u8) -> Result<(), Failure> {
-    wait_for_file(Path::new("/sys/class/net/eth0"), Duration::from_secs(10))?;
+    wait_for_file(Path::new("/sys/class/net/eth0"))?;
     ip("link set lo up")?;
     ip(&format!("addr add {}/24 dev eth0", node_address(index)))?;
     ip("link set eth0 up")?;

@@ -13,11 +13,16 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use crate::control::{Answer, Life, Part, PartState, Request};
 use crate::failure::{Context, Failure};
+use crate::patience::Patience;
+use crate::progress::seconds;
 
 /// How often ended processes are looked for. They wait as zombies meanwhile, which costs nothing.
-const REAP: Duration = Duration::from_millis(25);
+const REAP: Duration = Duration::from_millis(100);
 /// How long a part that ended by itself waits before it is started again.
 const RESTART: Duration = Duration::from_millis(300);
+/// Kubernetes' daemons are written in Go and collect garbage when their memory has doubled. At five times they use some more memory, of which a machine
+/// has enough, and fewer cores, of which tests want all.
+const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "400");
 
 type Asked = (Request, Sender<Answer>);
 
@@ -50,7 +55,7 @@ impl Supervisor {
     /// Starts a daemon of ours.
     pub(super) fn start(&mut self, part: &Part) -> Result<(), Failure> {
         let mut command = Command::new(&part.program);
-        command.args(&part.args);
+        command.args(&part.args).env(GARBAGE_COLLECTION.0, GARBAGE_COLLECTION.1);
         self.recipes.insert(part.name.clone(), part.clone());
         self.spawn(&part.name, command, &part.log).map(drop)
     }
@@ -170,11 +175,11 @@ fn converse(mut stream: UnixStream, sender: &Sender<Asked>) {
 }
 
 /// Waits until a file appears; for sockets of daemons that were just started.
-pub(super) fn wait_for_file(path: &Path, patience: Duration) -> Result<(), Failure> {
-    let until = Instant::now() + patience;
+pub(super) fn wait_for_file(path: &Path) -> Result<(), Failure> {
+    let mut patience = Patience::start();
     while !path.exists() {
-        if Instant::now() > until {
-            return Err(Failure::new(format!("{} did not appear within {} s", path.display(), patience.as_secs())));
+        if patience.is_exhausted() {
+            return Err(Failure::new(format!("{} did not appear within {}", path.display(), seconds(patience.elapsed()))));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
