@@ -1,13 +1,14 @@
 //! Turns on this machine: heavy tests run side by side, as many as it carries at that moment.
 //!
-//! Whoever wants a turn waits at one door for a moment in which cores and memory are left, and goes in. The next one looks at the machine with the
-//! first one's load on it. So there is no number to choose: waiting for Slurm's and Kubernetes' own clocks overlaps, work does not pile up.
+//! Whoever wants a turn queues at one door, in the order of arrival. The first in the queue waits for a moment in which cores and memory are left, and
+//! goes in. The next one looks at the machine with the first one's load on it. So there is no number to choose: waiting for Slurm's and Kubernetes' own
+//! clocks overlaps, work does not pile up.
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::cache::{Cache, CacheLock};
 use crate::failure::Failure;
@@ -26,6 +27,11 @@ const MEMORY: u64 = 2 << 30;
 const LOOK: Duration = Duration::from_millis(1500);
 /// The beginning of the names of the locks that those inside hold.
 const INSIDE: &str = "turn-";
+
+/// The beginning of the names of the locks that those in the queue hold; the rest of the name is their place.
+const QUEUED: &str = "queue-";
+/// How often somebody in the queue looks whether it is the first.
+const ADVANCE: Duration = Duration::from_millis(200);
 
 /// Turns of this process so far.
 static TURNS: AtomicUsize = AtomicUsize::new(0);
@@ -47,13 +53,18 @@ impl Turn {
     /// The same where nothing is awaited.
     pub fn take_blocking(cache: &Cache) -> Result<Self, Failure> {
         let (quiet, began) = (|| Progress::Quiet.step("waiting for a turn"), Instant::now());
-        let _door = cache.lock("door", &quiet())?;
+        let place = place();
+        let _queued = cache.lock(&place, &quiet())?;
         let crowd = std::env::var(CROWD).ok().and_then(|crowd| crowd.parse::<usize>().ok());
         loop {
+            if held(cache, QUEUED).iter().any(|other| *other < place) {
+                std::thread::sleep(ADVANCE);
+                continue;
+            }
             let before = Reading::now();
             std::thread::sleep(LOOK);
             let busy = Reading::now().busy_since(before);
-            if has_room(inside(cache), crowd, busy, available_memory()) {
+            if has_room(held(cache, INSIDE).len(), crowd, busy, available_memory()) {
                 let number = TURNS.fetch_add(1, Ordering::Relaxed);
                 let lock = cache.lock(&format!("{INSIDE}{}-{number}", std::process::id()), &quiet())?;
                 note_wait(began.elapsed());
@@ -80,22 +91,35 @@ fn has_room(inside: usize, crowd: Option<usize>, busy: f64, memory: u64) -> bool
     }
 }
 
-/// Number of turns that are taken: locks that a process holds. A lock that is free belongs to a process that was killed, and is removed; only whoever is
-/// at the door makes or removes one.
-fn inside(cache: &Cache) -> usize {
+/// A place at the end of the queue: the name of a lock. Names sort by the time of arrival.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a place has to mean the same to all processes of this machine, and a wrong clock costs only the order"
+)]
+fn place() -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{QUEUED}{:020}-{}-{}", now.as_nanos(), std::process::id(), TURNS.load(Ordering::Relaxed))
+}
+
+/// Names of the locks with this beginning that a process holds. One that is free belongs to a process that was killed or is about to hold it; the lock
+/// is made again by whoever finds its file gone, so it can be removed.
+fn held(cache: &Cache, beginning: &str) -> Vec<String> {
     let locks = fs::read_dir(cache.path("lock")).into_iter().flatten().flatten();
-    let turns = locks.filter(|entry| entry.file_name().to_string_lossy().starts_with(INSIDE));
     let is_held = |path: &Path| File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
-    turns
-        .filter(|entry| {
-            let is_held = is_held(&entry.path());
-            if !is_held {
-                // Gone already is as good.
-                let _ = fs::remove_file(entry.path());
-            }
-            is_held
-        })
-        .count()
+    let mut held = Vec::new();
+    for entry in locks {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with(beginning) {
+            continue;
+        }
+        if is_held(&entry.path()) {
+            held.push(name);
+        } else {
+            // Gone already is as good.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    held
 }
 
 #[cfg(test)]
@@ -113,14 +137,32 @@ mod tests {
     }
 
     #[test]
+    fn whoever_came_first_goes_in_first() {
+        let cache = Cache::at(std::env::temp_dir().join(format!("slipway-queue-{}", std::process::id()))).unwrap();
+        let first = cache.lock(&place(), &Progress::Quiet.step("waiting")).unwrap();
+        let (sender, entered) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| sender.send(Turn::take_blocking(&cache)));
+            // The second is in the queue, and stays there however much room there is.
+            while held(&cache, QUEUED).len() < 2 {
+                std::thread::yield_now();
+            }
+            assert!(entered.recv_timeout(ADVANCE + LOOK + ADVANCE).is_err());
+            drop(first);
+            assert!(entered.recv().unwrap().is_ok());
+        });
+        fs::remove_dir_all(cache.root()).unwrap();
+    }
+
+    #[test]
     fn turns_are_counted_while_they_last() {
         let cache = Cache::at(std::env::temp_dir().join(format!("slipway-turn-{}", std::process::id()))).unwrap();
         let turn = Turn::take_blocking(&cache).unwrap();
-        assert_eq!(inside(&cache), 1);
+        assert_eq!(held(&cache, INSIDE).len(), 1);
         drop(turn);
-        assert_eq!(inside(&cache), 0);
+        assert_eq!(held(&cache, INSIDE), [""; 0]);
         fs::write(cache.path("lock/turn-of-one-who-was-killed"), "").unwrap();
-        assert_eq!(inside(&cache), 0);
+        assert_eq!(held(&cache, INSIDE), [""; 0]);
         assert!(!cache.path("lock/turn-of-one-who-was-killed").exists(), "it is in the way of nobody and grows in number");
         fs::remove_dir_all(cache.root()).unwrap();
     }

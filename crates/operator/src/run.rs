@@ -27,12 +27,36 @@ const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/names
 
 /// Runs the operator. Ends without an error only when a signal asks for it.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?args.namespaces, "starting");
-    let client = connect(args.kubeconfig.as_deref()).await?;
     let stop = CancellationToken::new();
+    let mut tasks = Tasks::new(stop.clone());
+    // First of all: the first process of a container has no default for SIGTERM, so one that comes before this is lost, and the pod is killed only after
+    // its whole grace period.
+    stop_on_signal(&stop, &mut tasks)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?args.namespaces, "starting");
+    start(args, stop, &mut tasks).await?;
+    tasks.supervise().await?;
+    Ok(())
+}
+
+fn stop_on_signal(stop: &CancellationToken, tasks: &mut Tasks) -> std::io::Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = stop.clone();
+    tasks.spawn("signals", async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        stop.cancel();
+    });
+    Ok(())
+}
+
+/// Starts every part.
+async fn start(args: Args, stop: CancellationToken, tasks: &mut Tasks) -> anyhow::Result<()> {
+    let client = connect(args.kubeconfig.as_deref()).await?;
     let (metrics, registry) = Metrics::new();
     let health = Health::default();
-    let mut tasks = Tasks::new(stop.clone());
 
     let listener = health::listen(args.health_addr).await?;
     let (answers, until) = (health.clone(), stop.clone());
@@ -47,7 +71,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     if let Some(address) = args.webhook.addr.0.filter(|_| is_in_cluster || args.webhook.url.is_some()) {
         let (client, namespace) = (connect(args.kubeconfig.as_deref()).await?, client.default_namespace().to_owned());
         let webhook = Webhook { client, namespace, namespaces: args.namespaces.clone(), metrics: metrics.clone(), stop: stop.clone() };
-        webhook.start(address, &args.webhook, &mut tasks).await?;
+        webhook.start(address, &args.webhook, tasks).await?;
     }
 
     let instance = std::env::var("HOSTNAME").unwrap_or_else(|_| "slipway".to_owned());
@@ -66,21 +90,10 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         let (events, slurm_address) = (events.clone(), args.slurm_url_template.clone());
         let propagated_node_conditions = propagated_node_conditions.clone();
         let scope = Scope { namespace, client, health, metrics, guard, events, slurm_address, propagated_node_conditions, stop };
-        scope.start(&mut definitions, &mut nodes, &mut tasks)?;
+        scope.start(&mut definitions, &mut nodes, tasks)?;
     }
-    definitions.start(&client, &stop, &mut tasks);
-    nodes.start(&client, &stop, &mut tasks);
-
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tasks.spawn("signals", async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!("stopping");
-        stop.cancel();
-    });
-    tasks.supervise().await?;
+    definitions.start(&client, &stop, tasks);
+    nodes.start(&client, &stop, tasks);
     Ok(())
 }
 

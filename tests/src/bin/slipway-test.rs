@@ -77,17 +77,19 @@ fn since(began: u64) -> Duration {
 fn all(args: &Args, timeline: &Timeline) -> Result<(), Failure> {
     let cache = Cache::open()?;
     timeline.phase("formatting", || make("lint-format"))?;
-    std::thread::scope(|scope| {
-        let beds = scope.spawn(|| timeline.phase("Kubernetes, images and other parts of beds", || shared::prepare_beds(&cache)));
+    let (clippy, beds) = std::thread::scope(|scope| {
+        let beds = scope.spawn(|| {
+            timeline.phase("Kubernetes, images and other parts of beds", || shared::prepare_beds(&cache))?;
+            timeline.phase("beds that tests share", || until_interrupted(Shared::up(&cache, &format!("{}", std::process::id()))))
+        });
         let built = timeline
             .phase("cargo-nextest", || make("nextest"))
             .and_then(|()| timeline.phase("building the tests", || nextest(args, &[], &["--no-run"])));
+        // Told at the end, with what the tests have to say.
+        let clippy = built.is_ok().then(|| timeline.phase("clippy", || make("lint-clippy")));
         let beds = join(beds);
-        built.and(beds)
+        built.and(beds).map(|beds| (clippy.unwrap_or(Ok(())), beds))
     })?;
-    // Told at the end, with what the tests have to say.
-    let clippy = timeline.phase("clippy", || make("lint-clippy"));
-    let beds = timeline.phase("beds that tests share", || until_interrupted(Shared::up(&cache, &format!("{}", std::process::id()))))?;
     let ran = timeline.phase("tests", || nextest(args, &beds.environment(), &[]));
     let down = timeline.phase("beds down", || beds.down());
     eprint!("\n{}", slowest(&results(&cache), SLOWEST));

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use serde_json::json;
 use slipway_bed::bed::Bed;
 use slipway_bed::cache::Cache;
 use slipway_bed::failure::Failure;
@@ -31,11 +32,10 @@ pub async fn cluster(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
     let bed = up(cache, &cluster_wanted(name, Progress::Quiet)).await?;
     let cluster = Cluster::of_bed(&bed);
     apply_operator(&cluster)?;
-    // Nodes of scenarios go with them, and nothing that others need may go too.
-    let patch = format!(r#"--patch={{"spec":{{"template":{{"spec":{{"nodeSelector":{{"kubernetes.io/hostname":"{COMMON_NODE}"}}}}}}}}}}"#);
-    for (namespace, deployment) in [("slipway-system", "deployment/slipway"), ("kube-system", "deployment/coredns")] {
-        cluster.kubectl().args(["patch", deployment, &format!("--namespace={namespace}"), &patch]).output()?;
-    }
+    // Nodes of scenarios go with them, and nothing that others need may go too. The operator's pod is here by now, and stays: pods do not move. DNS may
+    // be placed anew at any time.
+    let here = json!({ "spec": { "template": { "spec": { "nodeSelector": { "kubernetes.io/hostname": COMMON_NODE } } } } });
+    cluster.merge("/apis/apps/v1/namespaces/kube-system/deployments/coredns", &here)?;
     until_operator_ready(&cluster).await?;
     eprintln!("a cluster for scenarios is up after {}", seconds(began.elapsed()));
     Ok(bed)

@@ -148,6 +148,9 @@ pub fn kubelet_config(pki: &Pki, node: &str) -> String {
         "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%"},
         "serializeImagePulls": false,
         "nodeStatusUpdateFrequency": timer::NODE_STATUS_UPDATE,
+        // Without this a kubelet that looks often also writes as often, though nothing changed; that it lives, its lease says.
+        "nodeStatusReportFrequency": "5m",
+        "nodeLeaseDurationSeconds": timer::NODE_LEASE_SECONDS,
         "syncFrequency": timer::KUBELET_SYNC,
         "crashLoopBackOff": {"maxContainerRestartPeriod": timer::CRASH_LOOP_BACK_OFF},
     })

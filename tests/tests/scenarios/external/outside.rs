@@ -43,7 +43,8 @@ NodeSet=worker Feature=worker
 PartitionName=worker Nodes=worker Default=YES State=UP
 ";
 
-/// Makes the machine around a command: the lab's files with a folder of its own, another name, no way to a name server.
+/// Makes the machine around a command: the lab's files with a folder of its own, another name, no way to a name server. Who changes its user no longer
+/// ends with its parent, unless it says so again.
 const MACHINE: &str = r#"set -e
 echo outside >/proc/sys/kernel/hostname
 mount --rbind /dev "$1/dev"
@@ -53,7 +54,7 @@ mount --bind "$2/run" "$1/run"
 mount --bind "$2/resolv.conf" "$1/etc/resolv.conf"
 root=$1
 shift 2
-exec chroot --userspec=401:401 "$root" env SLURM_CONF=/lab/slurm.conf "$@"
+exec chroot "$root" setpriv --reuid=401 --regid=401 --clear-groups --pdeathsig=KILL env SLURM_CONF=/lab/slurm.conf "$@"
 "#;
 
 /// A slurmctld that ends with the test.
