@@ -39,7 +39,7 @@ mod slot;
 mod switch;
 mod tries;
 mod update;
-mod victim;
+mod scale_in;
 mod worker;
 
 pub use adopt::Orphan;
@@ -60,7 +60,7 @@ pub use site::{Site, Sites};
 pub use slot::Slot;
 pub use tries::Tries;
 pub use update::Update;
-pub use victim::plan_scale_in;
+pub use scale_in::plan_scale_in;
 pub use worker::{Ghost, Host, Leave, Phase, Shown, Stage, Worker, claimant};
 
 /// Pods created in one pass: enough to keep the API server busy, few enough that a pass ends in time.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Observed, Sites, Slot, Worker, daemon, victim};
+use super::{Observed, Sites, Slot, Worker, daemon, scale_in};
 
 /// Where the workers of a NodeSet belong.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl<'a> Observed<'a> {
                 let own: Vec<&Worker> = self.own().collect();
                 let going = own.iter().filter(|worker| worker.stage == super::Stage::Going).count();
                 let surplus = own.len().saturating_sub(self.replicas).saturating_sub(going);
-                victim::scale_in(own, surplus).collect()
+                scale_in::scale_in(own, surplus).collect()
             }
             Layout::PerNode(sites) => daemon::excess(self, sites),
             Layout::Untold => Vec::new(),

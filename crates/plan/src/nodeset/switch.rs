@@ -2,7 +2,7 @@
 
 use slipway_api::slurm_node::SCALE_IN;
 
-use super::{Observed, Stage, Worker, victim::ranked};
+use super::{Observed, Stage, Worker, scale_in::ranked};
 
 /// Chooses those that leave now. Those that serve nobody cost nothing; of the others so many that enough workers of both modes serve on.
 ///

@@ -3,7 +3,7 @@ mod ghost;
 mod hold;
 mod model;
 mod removal;
-mod victim;
+mod scale_in;
 
 use std::sync::LazyLock;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::slurm_node::UPDATE;
 
-use super::{Finish, Observed, Stage, Worker, victim::ranked};
+use super::{Finish, Observed, Stage, Worker, scale_in::ranked};
 use crate::gate::Answer;
 
 /// How workers get a changed template.
