@@ -6,7 +6,7 @@ mod cordon;
 mod count;
 mod deletion;
 mod farewell;
-mod ghost;
+mod stale_node;
 pub(crate) mod gres;
 mod maintenance;
 mod picture;
@@ -45,7 +45,7 @@ use crate::{
 use self::{
     adopt::without_owning_if_going,
     count::{count, keep_counts},
-    ghost::confirm_gone,
+    stale_node::confirm_gone,
     picture::Picture,
     worker::is_unseen,
 };
@@ -110,8 +110,8 @@ fn say(picture: &Picture<'_>, report: &mut Report) {
 
 /// Takes out of the plan what turns out to be no longer so; true if there was anything.
 async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<bool, Error> {
-    let Picture { nodeset, workers, ghosts, cluster, namespace, context, .. } = picture;
-    let is_unconfirmed = cluster.confirm(actions, workers).await | confirm_gone(actions, ghosts, workers, namespace, context).await;
+    let Picture { nodeset, workers, stale_nodes, cluster, namespace, context, .. } = picture;
+    let is_unconfirmed = cluster.confirm(actions, workers).await | confirm_gone(actions, stale_nodes, workers, namespace, context).await;
     plan::without_idle_handovers(actions);
     without_owning_if_going(nodeset, actions, context).await?;
     Ok(is_unconfirmed)
@@ -119,14 +119,14 @@ async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<boo
 
 /// Does what is planned and writes down how it stands. Where no pod can be made, those that are there are still told of and shown as they are.
 async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Report) -> Result<(), Error> {
-    let Picture { nodeset, workers, ghosts, cluster, context, .. } = picture;
+    let Picture { nodeset, workers, stale_nodes, cluster, context, .. } = picture;
     tries::count(nodeset, &picture.tries, &actions, workers, context);
     farewell::tell(nodeset, picture.places.layout(), &actions, workers, context);
     let on_pods: Vec<Action> = actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
     let render = |slot: &plan::Slot, hostname: &str| picture.pod(slot, hostname);
     let owner = Workers { nodeset, namespace: picture.namespace, owner_uid: picture.uid, render: &render };
     let done = act(&actions, Some(&owner), context).await;
-    record::tell_pruned(nodeset, &actions, ghosts, context);
+    record::tell_pruned(nodeset, &actions, stale_nodes, context);
     place::remember_move(nodeset, &actions, workers, context);
     for action in &actions {
         cluster.tell(action);

@@ -112,7 +112,7 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
             reach: Reach::Answers,
             moves: Moves::Now,
             prunes: true,
-            ghosts: &[],
+            stale_nodes: &[],
             seen: &seen,
             now: Timestamp::UNIX_EPOCH + Duration::from_hours(1),
         })

@@ -18,7 +18,7 @@ mod daemon;
 mod deletion;
 mod ended;
 pub mod fit;
-mod ghost;
+mod stale_node;
 pub mod gres;
 mod hold;
 mod in_slurm;
@@ -61,7 +61,7 @@ pub use slot::Slot;
 pub use tries::Tries;
 pub use update::Update;
 pub use scale_in::plan_scale_in;
-pub use worker::{Ghost, Host, Leave, Phase, Shown, Stage, Worker, claimant};
+pub use worker::{StaleNode, Host, Leave, Phase, Shown, Stage, Worker, claimant};
 
 /// Pods created in one pass: enough to keep the API server busy, few enough that a pass ends in time.
 const MAX_CREATIONS: usize = 250;
@@ -112,7 +112,7 @@ pub struct Observed<'a> {
     /// Whether records of workers that are gone for good are deleted.
     pub prunes: bool,
     /// Records of this NodeSet in Slurm that have no pod.
-    pub ghosts: &'a [Ghost],
+    pub stale_nodes: &'a [StaleNode],
     pub seen: &'a SeenChildren,
     pub now: Timestamp,
 }
@@ -122,7 +122,7 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut plan = Plan::default();
     drift::plan_children(std::mem::take(&mut observed.shared), observed.seen, observed.now, &mut plan);
     revision::plan_revisions(&observed, &mut plan);
-    ghost::plan_ghosts(&observed, &mut plan);
+    stale_node::plan_stale_nodes(&observed, &mut plan);
     adopt::plan_adoptions(&observed, &mut plan);
     plan_new_workers(&observed, &mut plan);
     record::plan_pruning(&observed, &mut plan);
@@ -152,7 +152,7 @@ fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
         return;
     }
     let creations = without_taken_hostnames(missing, observed, plan);
-    let creations = ghost::without_haunted(creations, observed, plan);
+    let creations = stale_node::without_haunted(creations, observed, plan);
     let creations = record::without_outdated(creations, observed, plan);
     let creations = claim::without_claims_that_go(creations, observed, plan);
     plan.actions.extend(creations);

@@ -1,4 +1,4 @@
-//! Workers that vanish: with their pod, with their kubelet, with their node. Slurm learns of it at once, so that no ghost takes a job and those that
+//! Workers that vanish: with their pod, with their kubelet, with their node. Slurm learns of it at once, so that no stale node takes a job and those that
 //! were there start anew elsewhere; and who comes under the old name inherits nothing.
 
 use std::time::{Duration, Instant};
@@ -128,7 +128,7 @@ async fn a_node_that_is_deleted(ground: &Ground, slurm: &Slurm, observer: &Obser
 }
 
 #[tokio::test]
-async fn a_worker_that_vanishes_leaves_no_ghost_and_its_jobs_start_anew() {
+async fn a_worker_that_vanishes_leaves_no_stale_node_and_its_jobs_start_anew() {
     let ground = Ground::up("vanish", 3).await.unwrap();
     // One node gets a worker and nothing else.
     let victim = ground.free_node().unwrap();

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::{
     LOOK_SOON,
     adopt::observe_orphans,
-    ghost::{confirm_gone, observe_ghosts},
+    stale_node::{confirm_gone, observe_stale_nodes},
     maintenance::{self, observe_maintenance},
     record::observe_needs,
     revision::observe_revisions,
@@ -67,18 +67,18 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     let cluster = Cluster::new(&namespace, controller, context);
     let revisions = observe_revisions(nodeset, context);
     let (workers, _) = observe_workers(nodeset, &revisions, &cluster, context);
-    let mut ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
+    let mut stale_nodes = observe_stale_nodes(nodeset, &workers, &cluster, context);
     let maintenance = observe_maintenance(nodeset, &cluster);
-    observe_needs(&mut [], &mut ghosts, true, &maintenance.name, &cluster);
+    observe_needs(&mut [], &mut stale_nodes, true, &maintenance.name, &cluster);
     let (now, uid) = (context.clock.now(), nodeset.uid().unwrap_or_default());
     let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     let partition = name::slurm_nodeset(&nodeset.name_any(), hostname);
     let permit = Permit::read(nodeset.annotations());
     let remains = Remains {
         workers: &workers,
-        ghosts: cluster.is_known().map(|()| ghosts.as_slice()),
+        stale_nodes: cluster.is_known().map(|()| stale_nodes.as_slice()),
         forgotten_at: context.memory.forgotten.get(&uid),
-        jobs: observe_jobs(&namespace, controller, &partition, &workers, &ghosts, context),
+        jobs: observe_jobs(&namespace, controller, &partition, &workers, &stale_nodes, context),
         partition: &partition,
         maintenance: &maintenance,
         cluster_is_gone: cluster_is_gone(&namespace, controller, context),
@@ -92,7 +92,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
         return release(nodeset, context).await;
     }
     let is_unconfirmed =
-        cluster.confirm(&mut plan.actions, &workers).await | confirm_gone(&mut plan.actions, &ghosts, &workers, &namespace, context).await;
+        cluster.confirm(&mut plan.actions, &workers).await | confirm_gone(&mut plan.actions, &stale_nodes, &workers, &namespace, context).await;
     let nothing = |_: &Slot, _: &str| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
     act(&plan.actions, Some(&Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }), context).await?;
     plan.actions.iter().for_each(|action| cluster.tell(action));
@@ -116,7 +116,7 @@ fn observe_jobs(
     controller: &str,
     partition: &str,
     workers: &[Worker],
-    ghosts: &[slipway_plan::nodeset::Ghost],
+    stale_nodes: &[slipway_plan::nodeset::StaleNode],
     context: &Context,
 ) -> Result<Vec<String>, String> {
     if !workers.is_empty() {
@@ -125,7 +125,7 @@ fn observe_jobs(
     context.clusters.read_soon(namespace, controller);
     // What names a node keeps Slurm from forgetting it; and one that was deleted is there again where slurmctld began anew before it saved that.
     context.clusters.read_reservations_soon(namespace, controller);
-    let nodes: Vec<&str> = ghosts.iter().map(|ghost| ghost.node.as_str()).collect();
+    let nodes: Vec<&str> = stale_nodes.iter().map(|stale_node| stale_node.node.as_str()).collect();
     let snapshot = context.clusters.snapshot(namespace, controller);
     jobs_naming(snapshot.as_deref(), partition, &nodes, Instant::now())
 }

@@ -10,7 +10,7 @@ use slipway_plan::{
     Plan, Wait, controller as controller_plan,
     drift::SeenChildren,
     finding::Finding,
-    nodeset::{self as plan, Claim, Ghost, Maintenance, Orphan, Reach, Revisions, Slot, Tries, Worker},
+    nodeset::{self as plan, Claim, StaleNode, Maintenance, Orphan, Reach, Revisions, Slot, Tries, Worker},
     unmet,
 };
 use slipway_render::{Invalid, nodeset as render};
@@ -19,7 +19,7 @@ use slipway_slurm::gres::Setup;
 use super::{
     adopt::observe_orphans,
     claim::{self, observe_claims},
-    ghost::observe_ghosts,
+    stale_node::observe_stale_nodes,
     gres,
     maintenance::observe_maintenance,
     pin::Pinning,
@@ -43,7 +43,7 @@ pub(super) struct Picture<'a> {
     pub(super) uid: &'a str,
     pub(super) cluster: Cluster<'a>,
     pub(super) workers: Vec<Worker>,
-    pub(super) ghosts: Vec<Ghost>,
+    pub(super) stale_nodes: Vec<StaleNode>,
     pub(super) claims: Vec<Claim>,
     pub(super) revisions: Revisions,
     pub(super) tries: Tries,
@@ -75,7 +75,7 @@ impl<'a> Picture<'a> {
         let revisions = observe_revisions(nodeset, context);
         let (mut workers, mut findings) = observe_workers(nodeset, &revisions, &cluster, context);
         findings.extend(ssh::doubt(nodeset, context));
-        let mut ghosts = observe_ghosts(nodeset, &workers, &cluster, context);
+        let mut stale_nodes = observe_stale_nodes(nodeset, &workers, &cluster, context);
         let orphans = observe_orphans(nodeset, context);
         let claims = observe_claims(nodeset, context);
         let gres = gres::observe_setup(nodeset, &workers, context);
@@ -94,11 +94,11 @@ impl<'a> Picture<'a> {
         let pinning = Pinning::new(nodeset, sample.as_ref(), context);
         let places = Places::observe(nodeset, sample.as_ref(), &workers, context);
         let (shared, references) = observe_shared(nodeset, namespace, references, &turn, context);
-        record::compare_ghosts(&mut ghosts, name, &workers, &places, &cluster, |slot, hostname| {
+        record::compare_stale_nodes(&mut stale_nodes, name, &workers, &places, &cluster, |slot, hostname| {
             site::pod(nodeset, references.as_ref().ok()?, slot, hostname, |_| None).ok()
         });
         let maintenance = observe_maintenance(nodeset, &cluster);
-        record::observe_needs(&mut workers, &mut ghosts, prunes(nodeset), &maintenance.name, &cluster);
+        record::observe_needs(&mut workers, &mut stale_nodes, prunes(nodeset), &maintenance.name, &cluster);
         let tries = tries::recall(nodeset, &workers, context);
         plan::note_outdated(&mut workers, &tries);
         let picture = Self {
@@ -108,7 +108,7 @@ impl<'a> Picture<'a> {
             uid: nodeset.metadata.uid.as_deref().unwrap_or_default(),
             cluster,
             workers,
-            ghosts,
+            stale_nodes,
             claims,
             revisions,
             tries,
@@ -156,7 +156,7 @@ impl<'a> Picture<'a> {
             reach: self.reach.clone(),
             moves: place::observe_moves(self.nodeset, &self.workers, self.context),
             prunes: prunes(self.nodeset),
-            ghosts: &self.ghosts,
+            stale_nodes: &self.stale_nodes,
             seen: &self.seen,
             now: self.context.clock.now(),
         })
@@ -177,7 +177,7 @@ impl<'a> Picture<'a> {
 
     /// Names of all its nodes in Slurm.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &str> {
-        self.workers.iter().map(|worker| worker.node.as_str()).chain(self.ghosts.iter().map(|ghost| ghost.node.as_str()))
+        self.workers.iter().map(|worker| worker.node.as_str()).chain(self.stale_nodes.iter().map(|stale_node| stale_node.node.as_str()))
     }
 }
 

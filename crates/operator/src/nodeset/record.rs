@@ -9,7 +9,7 @@ use slipway_api::{
 };
 use slipway_plan::{
     Action, Report,
-    nodeset::{Ghost, Needed, Record, Slot, Worker},
+    nodeset::{StaleNode, Needed, Record, Slot, Worker},
 };
 use slipway_runtime::{events::Kind, view::PodView};
 use slipway_slurm::registration::{Difference, Inputs};
@@ -31,8 +31,8 @@ pub(super) fn compare_pod(pod: &PodView, node: &str, cluster: &Cluster<'_>) -> R
 }
 
 /// What the records of workers that are missing say otherwise than their pods would. `body` makes a pod, if one can be made.
-pub(super) fn compare_ghosts(
-    ghosts: &mut [Ghost],
+pub(super) fn compare_stale_nodes(
+    stale_nodes: &mut [StaleNode],
     nodeset: &str,
     workers: &[Worker],
     places: &Places,
@@ -43,28 +43,28 @@ pub(super) fn compare_ghosts(
     if missing == 0 {
         return;
     }
-    let slots = places.slots_of(nodeset, ghosts);
+    let slots = places.slots_of(nodeset, stale_nodes);
     // Whoever comes first is among the lowest.
-    let mut lowest: Vec<(Slot, &mut Ghost)> = slots.into_iter().zip(ghosts).filter_map(|(slot, ghost)| Some((slot?, ghost))).collect();
+    let mut lowest: Vec<(Slot, &mut StaleNode)> = slots.into_iter().zip(stale_nodes).filter_map(|(slot, stale_node)| Some((slot?, stale_node))).collect();
     lowest.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    for (slot, ghost) in lowest.into_iter().take(missing) {
-        let inputs = body(&slot, &ghost.node).and_then(|body| inputs_of_body(&body));
-        let Some((inputs, record)) = inputs.zip(cluster.record(&ghost.node)) else { continue };
+    for (slot, stale_node) in lowest.into_iter().take(missing) {
+        let inputs = body(&slot, &stale_node.node).and_then(|body| inputs_of_body(&body));
+        let Some((inputs, record)) = inputs.zip(cluster.record(&stale_node.node)) else { continue };
         let mut differences = inputs.differences(record);
         // Also what the pod before said and the next one does not, which no record tells.
-        if differences.is_empty() && cluster.last_inputs(&ghost.node).is_some_and(|last| last != inputs) {
+        if differences.is_empty() && cluster.last_inputs(&stale_node.node).is_some_and(|last| last != inputs) {
             differences.push(Difference { words: "its pod was told something else".to_owned(), is_curable: true });
         }
-        ghost.record = compared(differences);
+        stale_node.record = compared(differences);
     }
 }
 
 /// Finds out who needs the records that may be deleted or made anew, beside the NodeSet's `own` reservation.
-pub(super) fn observe_needs(workers: &mut [Worker], ghosts: &mut [Ghost], with_all_ghosts: bool, own: &str, cluster: &Cluster<'_>) {
+pub(super) fn observe_needs(workers: &mut [Worker], stale_nodes: &mut [StaleNode], with_all_stale_nodes: bool, own: &str, cluster: &Cluster<'_>) {
     let of_workers = workers.iter_mut().map(|Worker { node, record, .. }| (node.as_str(), record, false));
-    let of_ghosts = ghosts.iter_mut().map(|Ghost { node, record, .. }| (node.as_str(), record, with_all_ghosts));
+    let of_stale_nodes = stale_nodes.iter_mut().map(|StaleNode { node, record, .. }| (node.as_str(), record, with_all_stale_nodes));
     let mut asked: Vec<(&str, &mut Record)> = of_workers
-        .chain(of_ghosts)
+        .chain(of_stale_nodes)
         .filter(|(_, record, is_asked)| *is_asked || !record.differences.is_empty())
         .map(|(node, record, _)| (node, record))
         .collect();
@@ -100,9 +100,9 @@ pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut
 }
 
 /// Tells of records that are deleted since nobody wants them any more.
-pub(super) fn tell_pruned(nodeset: &NodeSet, actions: &[Action], ghosts: &[Ghost], context: &Context) {
+pub(super) fn tell_pruned(nodeset: &NodeSet, actions: &[Action], stale_nodes: &[StaleNode], context: &Context) {
     let forgotten = actions.iter().filter_map(|action| if let Action::Forget { nodes } = action { Some(nodes) } else { None });
-    let is_pruned = |node: &&String| ghosts.iter().any(|ghost| ghost.node == **node && ghost.record.differences.is_empty());
+    let is_pruned = |node: &&String| stale_nodes.iter().any(|stale_node| stale_node.node == **node && stale_node.record.differences.is_empty());
     for node in forgotten.flatten().filter(is_pruned) {
         let message = format!("the record of node `{node}` in Slurm is deleted: its pod is gone, and no other is wanted");
         context.say(nodeset, Kind::Normal, event::reason::DEFUNCT_SLURM_NODE_PRUNED, event::action::DELETE, &message);

@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 use slipway_api::{NodeSet, ScalingMode, annotation, label, label::Component, name};
 use slipway_plan::nodeset::{
-    Ghost, Layout, Site, Sites, Slot, Worker,
+    StaleNode, Layout, Site, Sites, Slot, Worker,
     fit::{Demands, Fit},
 };
 use slipway_render::nodeset as render;
@@ -75,15 +75,15 @@ impl Places {
     }
 
     /// The places of the pods behind these records, or that they would have; none where nobody is wanted.
-    pub(super) fn slots_of(&self, nodeset: &str, ghosts: &[Ghost]) -> Vec<Option<Slot>> {
+    pub(super) fn slots_of(&self, nodeset: &str, stale_nodes: &[StaleNode]) -> Vec<Option<Slot>> {
         match self {
-            Self::Numbered(_) => ghosts.iter().map(|ghost| name::worker_ordinal(nodeset, &ghost.pod).map(Slot::Ordinal)).collect(),
+            Self::Numbered(_) => stale_nodes.iter().map(|stale_node| name::worker_ordinal(nodeset, &stale_node.pod).map(Slot::Ordinal)).collect(),
             Self::PerNode(sites) => {
                 let wanted = sites.iter().filter(|(_, site)| site.is_wanted());
                 let by_hostname: BTreeMap<&str, &str> = wanted.map(|(node, site)| (site.hostname.as_str(), node)).collect();
-                ghosts.iter().map(|ghost| by_hostname.get(ghost.node.as_str()).map(|node| Slot::Node((*node).to_owned()))).collect()
+                stale_nodes.iter().map(|stale_node| by_hostname.get(stale_node.node.as_str()).map(|node| Slot::Node((*node).to_owned()))).collect()
             }
-            Self::Untold(_) => ghosts.iter().map(|_| None).collect(),
+            Self::Untold(_) => stale_nodes.iter().map(|_| None).collect(),
         }
     }
 

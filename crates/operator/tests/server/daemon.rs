@@ -265,7 +265,7 @@ async fn the_pod_of_a_node_that_is_gone_is_left_to_kubernetes_and_with_it_gone_s
         assert_eq!(cluster.pods(NODESET).await.len(), 3, "its pod is Kubernetes' to take away");
         scene.delete_pod(gone, &["--force", "--grace-period=0"]);
         // Down, or drained where it was seen while it went.
-        eventually("the ghost to take no jobs", async || {
+        eventually("the stale node to take no jobs", async || {
             let takes_none = cluster.sim.world(|world| world.nodes[gone].is_down || world.nodes[gone].is_draining);
             if takes_none { Ok(()) } else { Err("it is up".to_owned()) }
         })

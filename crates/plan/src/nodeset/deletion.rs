@@ -9,7 +9,7 @@ use slipway_api::{
 };
 
 use super::{
-    Ghost, Hold, Leave, Maintenance, Needed, Stage, Worker, ghost,
+    StaleNode, Hold, Leave, Maintenance, Needed, Stage, Worker, stale_node,
     record::{self, Fate},
 };
 use crate::{
@@ -28,7 +28,7 @@ const SAVED_AFTER: SignedDuration = SignedDuration::from_secs(8);
 pub struct Remains<'a> {
     pub workers: &'a [Worker],
     /// Its records in Slurm that have no pod; or why they are not known.
-    pub ghosts: Result<&'a [Ghost], String>,
+    pub stale_nodes: Result<&'a [StaleNode], String>,
     /// When Slurm was last asked to forget one of them.
     pub forgotten_at: Option<Timestamp>,
     /// Jobs that have not ended and name its partition or one of its nodes; or why they are not known.
@@ -124,10 +124,10 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
 
 /// No pod is left: waits for jobs, then has the records deleted, then lets go.
 fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan: &mut Plan) {
-    let Remains { ghosts, forgotten_at, jobs, partition, leave, now, .. } = remains;
+    let Remains { stale_nodes, forgotten_at, jobs, partition, leave, now, .. } = remains;
     let is_forced = leave.permits(*now);
     // First, because jobs that such a node still holds would never end.
-    if let Some(down) = ghosts.as_ref().ok().and_then(|ghosts| ghost::set_down(ghosts.iter())) {
+    if let Some(down) = stale_nodes.as_ref().ok().and_then(|stale_nodes| stale_node::set_down(stale_nodes.iter())) {
         plan.actions.push(down);
         return plan.report.wait(Reason::Deleting, "is being deleted: its nodes are set down in Slurm".to_owned());
     }
@@ -151,8 +151,8 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         }
         Ok(_) => {}
     }
-    let ghosts: &[Ghost] = match ghosts {
-        Ok(ghosts) => ghosts,
+    let stale_nodes: &[StaleNode] = match stale_nodes {
+        Ok(stale_nodes) => stale_nodes,
         Err(_) if is_forced => &[],
         Err(why) => {
             return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: its records in Slurm are unknown, as {why}"));
@@ -163,7 +163,7 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: {why}"));
     }
     // What somebody else drained keeps their words, and harms nobody.
-    let ours: Vec<&Ghost> = ghosts.iter().filter(|ghost| record::is_ours(&ghost.in_slurm)).collect();
+    let ours: Vec<&StaleNode> = stale_nodes.iter().filter(|stale_node| record::is_ours(&stale_node.in_slurm)).collect();
     let is_unsaved = forgotten_at.map(|at| at + SAVED_AFTER).filter(|saved_at| saved_at > now && !is_forced);
     if ours.is_empty()
         && let Some(saved_at) = is_unsaved
@@ -175,13 +175,13 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         plan.actions.push(Action::Release);
         return;
     }
-    let fates: Vec<(&str, Fate)> = ours.iter().map(|ghost| (ghost.node.as_str(), record::fate(ghost))).collect();
-    let goes = |ghost: &&&Ghost| match record::fate(ghost) {
+    let fates: Vec<(&str, Fate)> = ours.iter().map(|stale_node| (stale_node.node.as_str(), record::fate(stale_node))).collect();
+    let goes = |stale_node: &&&StaleNode| match record::fate(stale_node) {
         Fate::Goes => true,
         // Who forces it does not ask who needs it; Slurm itself still keeps what is reserved or has a job.
-        Fate::Waits(_) | Fate::Stays(_) => is_forced && record::fate_if(ghost, &Needed::ByNobody) == Fate::Goes,
+        Fate::Waits(_) | Fate::Stays(_) => is_forced && record::fate_if(stale_node, &Needed::ByNobody) == Fate::Goes,
     };
-    let nodes: Vec<String> = ours.iter().filter(goes).map(|ghost| ghost.node.clone()).collect();
+    let nodes: Vec<String> = ours.iter().filter(goes).map(|stale_node| stale_node.node.clone()).collect();
     let kept = fates.iter().find_map(|(node, fate)| match fate {
         Fate::Stays(why) => Some(format!("the record of node `{node}` stays: {why}")),
         Fate::Waits(_) | Fate::Goes => None,
@@ -207,7 +207,7 @@ mod tests {
     use super::{
         super::{
             InSlurm, Reserved, Seen, Told,
-            tests::{busy, drained, ghost, idle, unknown, worker},
+            tests::{busy, drained, stale_node, idle, unknown, worker},
         },
         *,
     };
@@ -218,11 +218,11 @@ mod tests {
         Timestamp::UNIX_EPOCH
     }
 
-    fn remains<'a>(workers: &'a [Worker], ghosts: &'a [Ghost], jobs: &[&str]) -> Remains<'a> {
+    fn remains<'a>(workers: &'a [Worker], stale_nodes: &'a [StaleNode], jobs: &[&str]) -> Remains<'a> {
         let jobs = Ok(jobs.iter().map(|job| (*job).to_owned()).collect());
         Remains {
             workers,
-            ghosts: Ok(ghosts),
+            stale_nodes: Ok(stale_nodes),
             forgotten_at: None,
             jobs,
             partition: "w",
@@ -277,9 +277,9 @@ mod tests {
     fn not_knowing_waits() {
         let unknown_jobs = Remains { jobs: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
         assert_eq!(words(&unknown_jobs), [""; 0]);
-        let unknown_records = Remains { ghosts: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
+        let unknown_records = Remains { stale_nodes: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
         assert_eq!(words(&unknown_records), [""; 0]);
-        let forced = Remains { jobs: Err("?".into()), ghosts: Err("?".into()), leave: Leave::Now, ..remains(&[], &[], &[]) };
+        let forced = Remains { jobs: Err("?".into()), stale_nodes: Err("?".into()), leave: Leave::Now, ..remains(&[], &[], &[]) };
         assert_eq!(words(&forced), ["release the NodeSet"]);
     }
 
@@ -293,23 +293,23 @@ mod tests {
         let saved = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &[], &[]) };
         assert_eq!(words(&saved), ["release the NodeSet"]);
         // Slurm was killed, and found one again.
-        let ghosts = [ghost(0, gone())];
-        let found_again = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &ghosts, &[]) };
+        let stale_nodes = [stale_node(0, gone())];
+        let found_again = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &stale_nodes, &[]) };
         assert_eq!(words(&found_again), ["forget w-0"]);
     }
 
     #[test]
     fn records_go_before_the_node_set_does() {
-        let ghosts = [ghost(0, gone()), ghost(1, gone())];
-        assert_eq!(words(&remains(&[], &ghosts, &[])), ["forget w-0, w-1"]);
+        let stale_nodes = [stale_node(0, gone()), stale_node(1, gone())];
+        assert_eq!(words(&remains(&[], &stale_nodes, &[])), ["forget w-0, w-1"]);
         assert_eq!(words(&remains(&[], &[], &[])), ["release the NodeSet"]);
     }
 
     #[test]
     fn one_that_a_killed_slurmctld_remembers_as_drained_goes_too() {
         let reason = format!("{REASON_PREFIX}{DELETED}");
-        let ghosts = [ghost(0, InSlurm { reason, states: vec!["Idle", "Drain", "NotResponding"], ..drained() })];
-        assert_eq!(words(&remains(&[], &ghosts, &[])), ["forget w-0"]);
+        let stale_nodes = [stale_node(0, InSlurm { reason, states: vec!["Idle", "Drain", "NotResponding"], ..drained() })];
+        assert_eq!(words(&remains(&[], &stale_nodes, &[])), ["forget w-0"]);
     }
 
     #[rstest]
@@ -317,25 +317,25 @@ mod tests {
     #[case::not_known(Needed::default(), "waits to delete the record of node `w-0`: whether that would end jobs is unknown")]
     fn a_record_that_is_needed_is_waited_for_and_only_force_tries(#[case] needed: Needed, #[case] message: &str) {
         let needed = super::super::Record { needed, ..Default::default() };
-        let ghosts = [Ghost { record: needed, ..ghost(0, gone()) }];
-        let plan = deletion(&remains(&[], &ghosts, &[]));
+        let stale_nodes = [StaleNode { record: needed, ..stale_node(0, gone()) }];
+        let plan = deletion(&remains(&[], &stale_nodes, &[]));
         assert_eq!(plan.actions, []);
         assert!(plan.report.message().contains(message), "{}", plan.report.message());
-        assert_eq!(words(&Remains { leave: Leave::Now, ..remains(&[], &ghosts, &[]) }), ["forget w-0"]);
+        assert_eq!(words(&Remains { leave: Leave::Now, ..remains(&[], &stale_nodes, &[]) }), ["forget w-0"]);
     }
 
     #[test]
     fn one_that_still_takes_jobs_is_set_down_first() {
-        let ghosts = [ghost(0, idle())];
-        assert_eq!(words(&remains(&[], &ghosts, &[])), ["set down w-0: Pod is gone"]);
-        let with_a_job = [ghost(0, busy())];
+        let stale_nodes = [stale_node(0, idle())];
+        assert_eq!(words(&remains(&[], &stale_nodes, &[])), ["set down w-0: Pod is gone"]);
+        let with_a_job = [stale_node(0, busy())];
         assert_eq!(words(&remains(&[], &with_a_job, &["7"])), ["set down w-0: Pod is gone"], "its job would never end");
     }
 
     #[test]
     fn a_drain_of_others_keeps_its_record() {
-        let ghosts = [ghost(0, InSlurm { reason: "bad disk".into(), ..gone() })];
-        assert_eq!(words(&remains(&[], &ghosts, &[])), ["release the NodeSet"]);
+        let stale_nodes = [stale_node(0, InSlurm { reason: "bad disk".into(), ..gone() })];
+        assert_eq!(words(&remains(&[], &stale_nodes, &[])), ["release the NodeSet"]);
     }
 
     fn maintenance(seen: Seen) -> Maintenance {
@@ -350,18 +350,18 @@ mod tests {
     #[test]
     fn its_reservation_goes_first_as_slurm_forgets_no_node_that_is_reserved() {
         let ours = reserved(&["MAINT"]);
-        let (workers, ghosts) = ([worker(0, Stage::Ready, busy())], [ghost(0, gone())]);
-        let with = |maintenance, ghosts| Remains { maintenance, ..remains(&[], ghosts, &[]) };
+        let (workers, stale_nodes) = ([worker(0, Stage::Ready, busy())], [stale_node(0, gone())]);
+        let with = |maintenance, stale_nodes| Remains { maintenance, ..remains(&[], stale_nodes, &[]) };
         let busy = Remains { maintenance: &ours, ..remains(&workers, &[], &[]) };
         assert_eq!(words(&busy), ["unreserve `R`", "drain w-0: NodeSet is being deleted"]);
-        assert_eq!(words(&with(&ours, &ghosts)), ["unreserve `R`"]);
-        assert!(deletion(&with(&ours, &ghosts)).report.message().contains("reservation `R` is being deleted"));
+        assert_eq!(words(&with(&ours, &stale_nodes)), ["unreserve `R`"]);
+        assert!(deletion(&with(&ours, &stale_nodes)).report.message().contains("reservation `R` is being deleted"));
         let unknown = maintenance(Seen::Unknown("nobody answers".into()));
-        assert_eq!(words(&with(&unknown, &ghosts)), [""; 0]);
+        assert_eq!(words(&with(&unknown, &stale_nodes)), [""; 0]);
         // Where it was told and refused, that is said; and by force it goes on.
         let told = Told { booking: None, refusal: Some("error 2055".into()), again_in: Duration::from_secs(5) };
         let refused = Maintenance { told: Some(told), ..ours.clone() };
-        assert!(deletion(&with(&refused, &ghosts)).report.message().contains("error 2055"));
+        assert!(deletion(&with(&refused, &stale_nodes)).report.message().contains("error 2055"));
         assert_eq!(words(&Remains { leave: Leave::Now, ..with(&refused, &[]) }), ["release the NodeSet"]);
     }
 

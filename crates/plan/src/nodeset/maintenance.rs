@@ -195,11 +195,11 @@ fn plan_saying(said: Option<&(Saying, Timestamp)>, plan: &mut Plan) {
 /// The nodes that are to be reserved: those of workers that Slurm knows. One that is just replaced stays reserved while its pod is gone, so that nobody's
 /// job comes between; but Slurm forgets none that is reserved.
 fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, plan: &Plan) -> BTreeSet<String> {
-    let Observed { workers, ghosts, replicas, .. } = *observed;
+    let Observed { workers, stale_nodes, replicas, .. } = *observed;
     let known = workers.iter().filter(|worker| worker.in_slurm.is_registered == Answer::Yes).map(|worker| &worker.node);
     let is_replaced = |node: &&String| workers.len() < replicas && reserved.is_some_and(|reserved| reserved.nodes.contains(*node));
     // Slurm keeps a record that is reserved, so one that is to be made anew is let go of first.
-    let replaced = ghosts.iter().filter(|ghost| ghost.record.differences.is_empty()).map(|ghost| &ghost.node).filter(is_replaced);
+    let replaced = stale_nodes.iter().filter(|stale_node| stale_node.record.differences.is_empty()).map(|stale_node| &stale_node.node).filter(is_replaced);
     let forgotten = |node: &&String| plan.actions.iter().any(|action| matches!(action, Action::Forget { nodes } if nodes.contains(*node)));
     known.chain(replaced).filter(|node| !forgotten(node)).cloned().collect()
 }

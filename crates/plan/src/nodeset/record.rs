@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::condition::{RECORDS_CURRENT, Reason, Saying, Standing};
 
-use super::{Ghost, Hold, InSlurm, Layout, Observed, Stage, Tries, Update, Worker, ghost, numbers_to_come};
+use super::{StaleNode, Hold, InSlurm, Layout, Observed, Stage, Tries, Update, Worker, stale_node, numbers_to_come};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
@@ -56,12 +56,12 @@ pub(super) enum Fate {
 
 /// Whether the record of a pod that is gone may be deleted. Slurm itself would let one go that a waiting job requires, and end that job when it next reads
 /// its configuration; and one that a later reservation names.
-pub(super) fn fate(ghost: &Ghost) -> Fate {
-    fate_if(ghost, &ghost.record.needed)
+pub(super) fn fate(stale_node: &StaleNode) -> Fate {
+    fate_if(stale_node, &stale_node.record.needed)
 }
 
 /// The same where it is known who needs it, or a user said that it does not matter.
-pub(super) fn fate_if(Ghost { node, in_slurm, .. }: &Ghost, needed: &Needed) -> Fate {
+pub(super) fn fate_if(StaleNode { node, in_slurm, .. }: &StaleNode, needed: &Needed) -> Fate {
     if !is_ours(in_slurm) {
         return Fate::Stays(format!("somebody else holds it (`{}`)", in_slurm.reason));
     }
@@ -89,19 +89,19 @@ pub(super) fn fate_if(Ghost { node, in_slurm, .. }: &Ghost, needed: &Needed) -> 
 /// Whether nobody but us says anything about a record. Whoever drained it without a word did so too.
 pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
     let is_drained_by_others = in_slurm.has("Drain") && in_slurm.hold == Hold::ByOthers;
-    ghost::is_ours(in_slurm) && !is_drained_by_others
+    stale_node::is_ours(in_slurm) && !is_drained_by_others
 }
 
 /// Deletes records that nobody wants any more, where the NodeSet asks for it.
 pub(super) fn plan_pruning(observed: &Observed<'_>, plan: &mut Plan) {
     let unwanted = unwanted(observed);
-    let nodes = unwanted.iter().filter(|ghost| fate(ghost) == Fate::Goes).map(|ghost| ghost.node.clone()).collect();
+    let nodes = unwanted.iter().filter(|stale_node| fate(stale_node) == Fate::Goes).map(|stale_node| stale_node.node.clone()).collect();
     forget(nodes, plan);
 }
 
 /// Records of ours that have no pod, and none will come: in which mode a NodeSet may be, this is the only place that asks whom it wants.
-fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a Ghost> {
-    if !observed.prunes || observed.ghosts.is_empty() {
+fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a StaleNode> {
+    if !observed.prunes || observed.stale_nodes.is_empty() {
         return Vec::new();
     }
     let wanted: BTreeSet<String> = match observed.layout {
@@ -109,7 +109,7 @@ fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a Ghost> {
         Layout::PerNode(sites) => sites.iter().filter(|(_, site)| site.keeps()).map(|(_, site)| site.hostname.clone()).collect(),
         Layout::Untold => return Vec::new(),
     };
-    observed.ghosts.iter().filter(|ghost| !wanted.contains(&ghost.node)).collect()
+    observed.stale_nodes.iter().filter(|stale_node| !wanted.contains(&stale_node.node)).collect()
 }
 
 /// Of these new workers, those whose node in Slurm would be what they say. The record of any other is deleted first; that takes a moment. One that has to
@@ -119,19 +119,19 @@ pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, 
     for creation in creations {
         let outdated = match &creation {
             Action::CreateWorker { hostname, .. } => {
-                observed.ghosts.iter().find(|ghost| ghost.node == *hostname && !ghost.record.differences.is_empty())
+                observed.stale_nodes.iter().find(|stale_node| stale_node.node == *hostname && !stale_node.record.differences.is_empty())
             }
             _ => None,
         };
-        let Some(ghost) = outdated else {
+        let Some(stale_node) = outdated else {
             ready.push(creation);
             continue;
         };
-        match fate(ghost) {
+        match fate(stale_node) {
             Fate::Stays(_) => ready.push(creation),
-            Fate::Waits(why) => plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{}`: it {why}", ghost.pod)),
+            Fate::Waits(why) => plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{}`: it {why}", stale_node.pod)),
             Fate::Goes => {
-                let Ghost { node, pod, record, .. } = ghost;
+                let StaleNode { node, pod, record, .. } = stale_node;
                 let why = format!(
                     "waits to create pod `{pod}` until Slurm has forgotten node `{node}`, whose record would stay as it is: {}",
                     record.differences.join(", ")
@@ -214,8 +214,8 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
             None => {}
         }
     }
-    said.extend(unwanted(observed).into_iter().filter_map(|ghost| match fate(ghost) {
-        Fate::Stays(why) => Some(format!("record of node `{}` stays: {why}", ghost.node)),
+    said.extend(unwanted(observed).into_iter().filter_map(|stale_node| match fate(stale_node) {
+        Fate::Stays(why) => Some(format!("record of node `{}` stays: {why}", stale_node.node)),
         Fate::Goes | Fate::Waits(_) => None,
     }));
     if said.is_empty() {

@@ -1,5 +1,5 @@
 mod daemon;
-mod ghost;
+mod stale_node;
 mod hold;
 mod model;
 mod removal;
@@ -95,9 +95,9 @@ fn by_others(in_slurm: InSlurm) -> InSlurm {
     InSlurm { hold: Hold::ByOthers, reason: "bad disk".to_owned(), ..in_slurm }
 }
 
-pub(super) fn ghost(ordinal: u32, in_slurm: InSlurm) -> Ghost {
+pub(super) fn stale_node(ordinal: u32, in_slurm: InSlurm) -> StaleNode {
     let name = name::worker_pod("w", ordinal);
-    Ghost { node: name.clone(), pod: name, in_slurm, record: Record { needed: Needed::ByNobody, ..Record::default() }, info: None }
+    StaleNode { node: name.clone(), pod: name, in_slurm, record: Record { needed: Needed::ByNobody, ..Record::default() }, info: None }
 }
 
 fn at(seconds: i64) -> Timestamp {
@@ -144,7 +144,7 @@ pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
         reach: Reach::Answers,
         moves: Moves::Now,
         prunes: false,
-        ghosts: &[],
+        stale_nodes: &[],
         seen: &NOTHING_SEEN,
         now: Timestamp::UNIX_EPOCH,
     }

@@ -105,7 +105,7 @@ pub struct Shown {
 
 /// A record in Slurm that says it belongs to a NodeSet, and no pod is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ghost {
+pub struct StaleNode {
     pub node: String,
     /// The pod that was behind it.
     pub pod: String,

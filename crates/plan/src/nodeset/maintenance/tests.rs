@@ -2,8 +2,8 @@ use rstest::rstest;
 
 use super::{
     super::{
-        Ghost, InSlurm, Stage,
-        tests::{busy, drained, ghost, idle, observed, unknown, unregistered, worker},
+        StaleNode, InSlurm, Stage,
+        tests::{busy, drained, stale_node, idle, observed, unknown, unregistered, worker},
     },
     *,
 };
@@ -37,9 +37,9 @@ fn maintenance(wanted: Schedule, seen: Seen, said: Option<(Saying, Timestamp)>) 
     Maintenance { wanted: Ok(Some(wanted)), seen, said, ..Maintenance::none("R".to_owned()) }
 }
 
-fn planned_with(maintenance: &Maintenance, workers: &[Worker], ghosts: &[Ghost], replicas: usize, now: i64) -> Plan {
+fn planned_with(maintenance: &Maintenance, workers: &[Worker], stale_nodes: &[StaleNode], replicas: usize, now: i64) -> Plan {
     let mut plan = Plan::default();
-    plan_maintenance(&Observed { maintenance, ghosts, now: at(now), ..observed(workers, replicas) }, &mut plan);
+    plan_maintenance(&Observed { maintenance, stale_nodes, now: at(now), ..observed(workers, replicas) }, &mut plan);
     plan
 }
 
@@ -215,13 +215,13 @@ fn nodes_are_those_that_slurm_knows() {
 fn a_worker_that_is_being_replaced_stays_reserved() {
     let running = maintenance(schedule(60, 30, &[]), there(60, 90, &[], &["w-0", "w-1"]), made_for(60));
     let workers = [worker(0, Stage::Ready, idle())];
-    let ghosts = [ghost(1, idle()), ghost(2, idle())];
-    assert_eq!(words(&planned_with(&running, &workers, &ghosts, 2, 70)), [""; 0]);
-    assert_eq!(words(&planned_with(&running, &workers, &ghosts, 1, 70)), ["reserve w-0 in `R`"], "it was scaled away");
+    let stale_nodes = [stale_node(1, idle()), stale_node(2, idle())];
+    assert_eq!(words(&planned_with(&running, &workers, &stale_nodes, 2, 70)), [""; 0]);
+    assert_eq!(words(&planned_with(&running, &workers, &stale_nodes, 1, 70)), ["reserve w-0 in `R`"], "it was scaled away");
     let forgotten = || {
         let mut plan = Plan::default();
         plan.actions.push(Action::Forget { nodes: vec!["w-1".to_owned()] });
-        plan_maintenance(&Observed { maintenance: &running, ghosts: &ghosts, now: at(70), ..observed(&workers, 2) }, &mut plan);
+        plan_maintenance(&Observed { maintenance: &running, stale_nodes: &stale_nodes, now: at(70), ..observed(&workers, 2) }, &mut plan);
         words(&plan)
     };
     assert_eq!(forgotten(), ["forget w-1", "reserve w-0 in `R`"]);

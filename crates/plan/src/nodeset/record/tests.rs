@@ -25,8 +25,8 @@ fn free(differences: &[&str]) -> Record {
     Record { differences: differences.iter().map(|it| (*it).to_owned()).collect(), is_curable: true, needed: Needed::ByNobody }
 }
 
-fn ghost(ordinal: u32, in_slurm: InSlurm, record: Record) -> Ghost {
-    Ghost { record, ..super::super::tests::ghost(ordinal, in_slurm) }
+fn stale_node(ordinal: u32, in_slurm: InSlurm, record: Record) -> StaleNode {
+    StaleNode { record, ..super::super::tests::stale_node(ordinal, in_slurm) }
 }
 
 fn needed(by: &str) -> Record {
@@ -49,8 +49,8 @@ fn said(plan: &Plan) -> String {
 #[case::drained_by_others_without_a_word(InSlurm { reason: String::new(), states: vec!["Down", "Drain"], ..gone() }, &[])]
 #[case::down_by_slurm(InSlurm { reason: "Not responding".into(), ..gone() }, &["forget w-3"])]
 fn a_stale_record_is_pruned_when_it_is_surely_out_of_use(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
-    let (workers, ghosts) = ([worker(0, Stage::Ready, idle())], [ghost(3, in_slurm, free(&[]))]);
-    let plan = nodeset(Observed { prunes: true, ghosts: &ghosts, ..observed(&workers, 1) });
+    let (workers, stale_nodes) = ([worker(0, Stage::Ready, idle())], [stale_node(3, in_slurm, free(&[]))]);
+    let plan = nodeset(Observed { prunes: true, stale_nodes: &stale_nodes, ..observed(&workers, 1) });
     assert_eq!(words(&plan), actions);
     assert!(plan.report.is_ready(), "{:?}", plan.report);
 }
@@ -60,25 +60,25 @@ fn a_stale_record_is_pruned_when_it_is_surely_out_of_use(#[case] in_slurm: InSlu
 #[case::required(needed("job 7 requires it"), "record of node `w-3` stays: job 7 requires it")]
 #[case::nobody_knows(Record { needed: Needed::Unknown("the queue is old".into()), ..free(&[]) }, "")]
 fn what_others_need_stays_and_it_is_said_why(#[case] record: Record, #[case] message: &str) {
-    let (workers, ghosts) = ([worker(0, Stage::Ready, idle())], [ghost(3, gone(), record)]);
-    let plan = nodeset(Observed { prunes: true, ghosts: &ghosts, ..observed(&workers, 1) });
+    let (workers, stale_nodes) = ([worker(0, Stage::Ready, idle())], [stale_node(3, gone(), record)]);
+    let plan = nodeset(Observed { prunes: true, stale_nodes: &stale_nodes, ..observed(&workers, 1) });
     assert_eq!(words(&plan), [""; 0]);
     assert_eq!(said(&plan), message);
 }
 
 #[test]
 fn nothing_is_pruned_where_nobody_asked_or_the_worker_is_wanted() {
-    let ghosts = [ghost(0, gone(), free(&[])), ghost(3, gone(), free(&[]))];
-    let plan = nodeset(Observed { ghosts: &ghosts, ..observed(&[], 0) });
+    let stale_nodes = [stale_node(0, gone(), free(&[])), stale_node(3, gone(), free(&[]))];
+    let plan = nodeset(Observed { stale_nodes: &stale_nodes, ..observed(&[], 0) });
     assert_eq!(words(&plan), [""; 0]);
-    let plan = nodeset(Observed { prunes: true, ghosts: &ghosts, ..observed(&[], 1) });
+    let plan = nodeset(Observed { prunes: true, stale_nodes: &stale_nodes, ..observed(&[], 1) });
     assert_eq!(words(&plan), ["create pod `w-0`", "forget w-3"]);
 }
 
 #[test]
 fn a_record_that_says_something_else_is_deleted_before_its_pod_is_made() {
-    let ghosts = [ghost(0, gone(), free(&["RealMemory is 1 and not 2"])), ghost(1, gone(), free(&[]))];
-    let plan = nodeset(Observed { ghosts: &ghosts, ..observed(&[], 2) });
+    let stale_nodes = [stale_node(0, gone(), free(&["RealMemory is 1 and not 2"])), stale_node(1, gone(), free(&[]))];
+    let plan = nodeset(Observed { stale_nodes: &stale_nodes, ..observed(&[], 2) });
     assert_eq!(words(&plan), ["forget w-0", "create pod `w-1`"]);
     assert_eq!(
         plan.report.message(),
@@ -92,8 +92,8 @@ fn a_record_that_says_something_else_is_deleted_before_its_pod_is_made() {
 #[case::soon_known(Record { needed: Needed::Unknown("it is read anew".into()), ..free(&["x"]) }, gone(), &[])]
 #[case::still_up(free(&["x"]), idle(), &["set down w-0: Pod is gone"])]
 fn a_record_that_has_to_stay_keeps_no_worker_from_coming(#[case] record: Record, #[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
-    let ghosts = [ghost(0, in_slurm, record)];
-    assert_eq!(words(&nodeset(Observed { ghosts: &ghosts, ..observed(&[], 1) })), actions);
+    let stale_nodes = [stale_node(0, in_slurm, record)];
+    assert_eq!(words(&nodeset(Observed { stale_nodes: &stale_nodes, ..observed(&[], 1) })), actions);
 }
 
 /// A worker from the present template, with this in Slurm.
@@ -174,8 +174,8 @@ proptest! {
     ) {
         let in_slurm = InSlurm { is_busy: is_busy.clone(), hold, states: states.clone(), reason: reason.clone(), ..idle() };
         let record = Record { differences: differs.then(|| "x".to_owned()).into_iter().collect(), is_curable: true, needed: needed.clone() };
-        let ghosts = [ghost(0, in_slurm, record)];
-        let plan = nodeset(Observed { prunes, ghosts: &ghosts, ..observed(&[], replicas) });
+        let stale_nodes = [stale_node(0, in_slurm, record)];
+        let plan = nodeset(Observed { prunes, stale_nodes: &stale_nodes, ..observed(&[], replicas) });
         let forgets = plan.actions.iter().any(|action| matches!(action, Action::Forget { .. }));
         let is_safe = is_busy == Answer::No && needed == Needed::ByNobody && reason != "bad disk" && hold != Hold::Unknown
             && ["Down", "Drain", "NotResponding"].iter().any(|state| states.contains(state));

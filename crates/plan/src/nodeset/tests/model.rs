@@ -59,33 +59,33 @@ pub(super) fn fleet() -> impl Strategy<Value = Vec<Worker>> {
 #[derive(Clone, Debug)]
 struct World {
     fleet: Vec<Worker>,
-    ghosts: Vec<Ghost>,
+    stale_nodes: Vec<StaleNode>,
     /// Whether pods set their nodes down when they go.
     say_farewell: bool,
 }
 
 fn world() -> impl Strategy<Value = World> {
-    let ghosts = prop::collection::btree_map(0..20_u32, in_slurm(), 0..6);
-    (fleet(), ghosts, any::<bool>()).prop_map(|(fleet, ghosts, say_farewell)| {
+    let stale_nodes = prop::collection::btree_map(0..20_u32, in_slurm(), 0..6);
+    (fleet(), stale_nodes, any::<bool>()).prop_map(|(fleet, stale_nodes, say_farewell)| {
         let is_free = |ordinal: &u32| fleet.iter().all(|worker| worker.slot != Slot::Ordinal(*ordinal));
-        let ghosts = ghosts.into_iter().filter(|(ordinal, _)| is_free(ordinal)).map(|(ordinal, in_slurm)| ghost(ordinal, in_slurm));
-        World { ghosts: ghosts.collect(), fleet, say_farewell }
+        let stale_nodes = stale_nodes.into_iter().filter(|(ordinal, _)| is_free(ordinal)).map(|(ordinal, in_slurm)| stale_node(ordinal, in_slurm));
+        World { stale_nodes: stale_nodes.collect(), fleet, say_farewell }
     })
 }
 
 impl World {
     fn plan(&self, replicas: usize) -> Plan {
-        nodeset(Observed { ghosts: &self.ghosts, ..observed(&self.fleet, replicas) })
+        nodeset(Observed { stale_nodes: &self.stale_nodes, ..observed(&self.fleet, replicas) })
     }
 
     fn in_slurm(&self, node: &str) -> &InSlurm {
         let workers = self.fleet.iter().map(|worker| (&worker.node, &worker.in_slurm));
-        workers.chain(self.ghosts.iter().map(|ghost| (&ghost.node, &ghost.in_slurm))).find(|(name, _)| *name == node).unwrap().1
+        workers.chain(self.stale_nodes.iter().map(|stale_node| (&stale_node.node, &stale_node.in_slurm))).find(|(name, _)| *name == node).unwrap().1
     }
 
     fn update(&mut self, nodes: &[String], change: impl Fn(&mut InSlurm)) {
         let workers = self.fleet.iter_mut().map(|worker| (&worker.node, &mut worker.in_slurm));
-        let all = workers.chain(self.ghosts.iter_mut().map(|ghost| (&ghost.node, &mut ghost.in_slurm)));
+        let all = workers.chain(self.stale_nodes.iter_mut().map(|stale_node| (&stale_node.node, &mut stale_node.in_slurm)));
         all.filter(|(node, _)| nodes.contains(node)).for_each(|(_, in_slurm)| change(in_slurm));
     }
 
@@ -99,12 +99,12 @@ impl World {
         if self.say_farewell && in_slurm.is_registered == Answer::Yes {
             go_down(&mut in_slurm);
         }
-        self.ghosts.push(ghost(slot.ordinal().unwrap(), in_slurm));
+        self.stale_nodes.push(stale_node(slot.ordinal().unwrap(), in_slurm));
     }
 
     fn create(&mut self, ordinal: u32) {
         let new = worker(ordinal, Stage::Ready, idle());
-        let before = self.ghosts.iter().position(|ghost| ghost.pod == new.name).map(|at| self.ghosts.remove(at).in_slurm);
+        let before = self.stale_nodes.iter().position(|stale_node| stale_node.pod == new.name).map(|at| self.stale_nodes.remove(at).in_slurm);
         let is_known = before.as_ref().is_some_and(|before| before.is_registered == Answer::Yes);
         let mut in_slurm = before.filter(|_| is_known).unwrap_or_else(idle);
         assert_ne!(in_slurm.is_busy, Answer::Yes, "a job of the pod before would never end");
@@ -159,7 +159,7 @@ impl World {
             }
         }
         let silent = self.fleet.iter_mut().filter(|worker| worker.stage == Stage::Ended).map(|worker| &mut worker.in_slurm);
-        let silent = silent.chain(self.ghosts.iter_mut().map(|ghost| &mut ghost.in_slurm));
+        let silent = silent.chain(self.stale_nodes.iter_mut().map(|stale_node| &mut stale_node.in_slurm));
         for in_slurm in silent.filter(|in_slurm| in_slurm.hold == Hold::ByOthers && in_slurm.is_busy == Answer::Yes) {
             let reason = in_slurm.reason.clone();
             go_down(in_slurm);
@@ -194,8 +194,8 @@ proptest! {
         if fleet.iter().all(|worker| worker.in_slurm.is_busy == Answer::No && worker.in_slurm.hold != Hold::ByOthers) {
             prop_assert_eq!(fleet.len(), replicas);
         }
-        let haunted = world.ghosts.iter().find(|ghost| ghost.in_slurm.hold == Hold::Open && ghost.in_slurm.is_registered == Answer::Yes);
-        prop_assert_eq!(haunted, None);
+        let may_hold_jobs = world.stale_nodes.iter().find(|stale_node| stale_node.in_slurm.hold == Hold::Open && stale_node.in_slurm.is_registered == Answer::Yes);
+        prop_assert_eq!(may_hold_jobs, None);
     }
 
     #[test]

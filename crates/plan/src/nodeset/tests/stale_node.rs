@@ -4,8 +4,8 @@ use rstest::rstest;
 
 use super::*;
 
-fn plan_with(ghosts: &[Ghost], workers: &[Worker], replicas: usize) -> Plan {
-    nodeset(Observed { ghosts, ..observed(workers, replicas) })
+fn plan_with(stale_nodes: &[StaleNode], workers: &[Worker], replicas: usize) -> Plan {
+    nodeset(Observed { stale_nodes, ..observed(workers, replicas) })
 }
 
 fn set_down(in_slurm: InSlurm) -> InSlurm {
@@ -28,7 +28,7 @@ const CREATE: &str = "create pod `w-0`";
 #[case::unknown(unknown(), &[CREATE])]
 #[case::no_record(unregistered(), &[CREATE])]
 fn a_worker_is_made_anew_when_no_job_can_hang_on_its_node(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
-    assert_eq!(deeds(&plan_with(&[ghost(0, in_slurm)], &[], 1)), actions);
+    assert_eq!(deeds(&plan_with(&[stale_node(0, in_slurm)], &[], 1)), actions);
 }
 
 #[rstest]
@@ -38,20 +38,20 @@ fn a_worker_is_made_anew_when_no_job_can_hang_on_its_node(#[case] in_slurm: InSl
 #[case::drained_by_others_and_busy(by_others(busy()), &[])]
 #[case::down(set_down(idle()), &[])]
 #[case::unknown(unknown(), &[])]
-fn a_ghost_gets_no_job_although_nobody_takes_its_place(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
-    assert_eq!(deeds(&plan_with(&[ghost(0, in_slurm)], &[], 0)), actions);
+fn a_stale_node_gets_no_job_although_nobody_takes_its_place(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
+    assert_eq!(deeds(&plan_with(&[stale_node(0, in_slurm)], &[], 0)), actions);
 }
 
 #[test]
 fn many_are_set_down_in_one_call_and_others_are_made_meanwhile() {
-    let ghosts = [ghost(2, busy()), ghost(0, idle())];
-    assert_eq!(deeds(&plan_with(&ghosts, &[], 3)), ["set down w-0, w-2: Pod is gone", "create pod `w-1`"]);
+    let stale_nodes = [stale_node(2, busy()), stale_node(0, idle())];
+    assert_eq!(deeds(&plan_with(&stale_nodes, &[], 3)), ["set down w-0, w-2: Pod is gone", "create pod `w-1`"]);
 }
 
 #[test]
 fn only_a_wait_that_lasts_is_reported() {
-    assert_eq!(plan_with(&[ghost(0, busy())], &[], 1).report.reason(), Reason::PodsNotReady);
-    let report = plan_with(&[ghost(0, by_others(busy()))], &[], 1).report;
+    assert_eq!(plan_with(&[stale_node(0, busy())], &[], 1).report.reason(), Reason::PodsNotReady);
+    let report = plan_with(&[stale_node(0, by_others(busy()))], &[], 1).report;
     assert_eq!(report.reason(), Reason::WaitingForSlurm);
     assert_eq!(
         report.message(),

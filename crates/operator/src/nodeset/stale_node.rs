@@ -7,7 +7,7 @@ use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, ScalingMode, annotation::HOSTNAME_OVERRIDE, name, slurm_node::PodInfo};
 use slipway_plan::{
     Action,
-    nodeset::{Ghost, Record, Worker},
+    nodeset::{StaleNode, Record, Worker},
 };
 use slipway_render::nodeset as render;
 use slipway_runtime::view::{NodeView, PodView};
@@ -22,16 +22,16 @@ const MOST_BY_NAME: usize = 100;
 const SIDE_BY_SIDE: usize = 10;
 
 /// The NodeSet's records in Slurm behind which the caches know no pod. None where Slurm was not read a moment ago.
-pub(super) fn observe_ghosts(nodeset: &NodeSet, workers: &[Worker], cluster: &Cluster<'_>, context: &Context) -> Vec<Ghost> {
+pub(super) fn observe_stale_nodes(nodeset: &NodeSet, workers: &[Worker], cluster: &Cluster<'_>, context: &Context) -> Vec<StaleNode> {
     let family = Family::of(nodeset, context);
     let nodes: HashSet<&str> = workers.iter().map(|worker| worker.node.as_str()).collect();
     let pods: HashSet<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
     let without_worker = cluster.records().filter(|record| !nodes.contains(record.name.as_str()));
-    let ghosts = without_worker.filter_map(|record| family.member(record)).filter(|(_, pod, _)| !pods.contains(pod.as_str()));
+    let stale_nodes = without_worker.filter_map(|record| family.member(record)).filter(|(_, pod, _)| !pods.contains(pod.as_str()));
     // One that is not controlled by the NodeSet, or not any more, is a pod all the same.
-    let ghosts = ghosts.filter(|(_, pod, _)| context.stores.pods.get(&ObjectRef::new(pod).within(&family.namespace)).is_none());
-    ghosts
-        .map(|(record, pod, info)| Ghost {
+    let stale_nodes = stale_nodes.filter(|(_, pod, _)| context.stores.pods.get(&ObjectRef::new(pod).within(&family.namespace)).is_none());
+    stale_nodes
+        .map(|(record, pod, info)| StaleNode {
             node: record.name.clone(),
             pod,
             in_slurm: cluster.node(&record.name),
@@ -45,7 +45,7 @@ pub(super) fn observe_ghosts(nodeset: &NodeSet, workers: &[Worker], cluster: &Cl
 /// be behind. Answers whether something was left out.
 pub(super) async fn confirm_gone(
     actions: &mut Vec<Action>,
-    ghosts: &[Ghost],
+    stale_nodes: &[StaleNode],
     workers: &[Worker],
     namespace: &str,
     context: &Context,
@@ -54,9 +54,9 @@ pub(super) async fn confirm_gone(
     if down.is_empty() {
         return false;
     }
-    let ghosts = ghosts.iter().map(|Ghost { node, pod, .. }| Suspect { node, pod, ended: None });
+    let stale_nodes = stale_nodes.iter().map(|StaleNode { node, pod, .. }| Suspect { node, pod, ended: None });
     let ended = workers.iter().map(|Worker { node, name, uid, .. }| Suspect { node, pod: name, ended: Some(uid) });
-    let suspects: Vec<Suspect<'_>> = ghosts.chain(ended).filter(|suspect| down.contains(suspect.node)).take(MOST_BY_NAME).collect();
+    let suspects: Vec<Suspect<'_>> = stale_nodes.chain(ended).filter(|suspect| down.contains(suspect.node)).take(MOST_BY_NAME).collect();
     let api: Api<PodView> = Api::namespaced(context.client.clone(), namespace);
     let mut gone = BTreeSet::new();
     for some in suspects.chunks(SIDE_BY_SIDE) {

@@ -7,24 +7,24 @@ use std::collections::BTreeSet;
 
 use slipway_api::{condition::Reason, slurm_node::POD_GONE};
 
-use super::{Ghost, Hold, InSlurm, Observed, Stage, Worker};
+use super::{StaleNode, Hold, InSlurm, Observed, Stage, Worker};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
 /// Sets down, in one call, the nodes that wait for a pod that is gone or has ended.
-pub(super) fn plan_ghosts(observed: &Observed<'_>, plan: &mut Plan) {
-    let ghosts = observed.ghosts.iter().filter(|ghost| haunts(&ghost.in_slurm)).map(|ghost| (&ghost.node, &ghost.in_slurm));
+pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) {
+    let stale_nodes = observed.stale_nodes.iter().filter(|stale_node| haunts(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm));
     // One that has ended is deleted as soon as Slurm sees no job there, which it never would.
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
     let ended = ended.filter(|worker| haunts(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
-    plan.actions.extend(down(ghosts.chain(ended)));
+    plan.actions.extend(down(stale_nodes.chain(ended)));
 }
 
-/// Has those of `ghosts` set down that wait for a pod.
-pub(super) fn set_down<'a>(ghosts: impl Iterator<Item = &'a Ghost>) -> Option<Action> {
-    down(ghosts.filter(|ghost| haunts(&ghost.in_slurm)).map(|ghost| (&ghost.node, &ghost.in_slurm)))
+/// Has those of `stale_nodes` set down that wait for a pod.
+pub(super) fn set_down<'a>(stale_nodes: impl Iterator<Item = &'a StaleNode>) -> Option<Action> {
+    down(stale_nodes.filter(|stale_node| haunts(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm)))
 }
 
 fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> Option<Action> {
@@ -43,10 +43,10 @@ pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, p
     let mut free = Vec::new();
     for creation in creations {
         let haunted_by = |pod: &String, node: &String| {
-            observed.ghosts.iter().find(|ghost| (ghost.pod == *pod || ghost.node == *node) && haunts(&ghost.in_slurm))
+            observed.stale_nodes.iter().find(|stale_node| (stale_node.pod == *pod || stale_node.node == *node) && haunts(&stale_node.in_slurm))
         };
         match &creation {
-            Action::CreateWorker { name, hostname, .. } if let Some(Ghost { node, in_slurm, .. }) = haunted_by(name, hostname) => {
+            Action::CreateWorker { name, hostname, .. } if let Some(StaleNode { node, in_slurm, .. }) = haunted_by(name, hostname) => {
                 if in_slurm.hold == Hold::ByOthers {
                     plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{name}`: {}", why_it_lasts(node, in_slurm)));
                 }
