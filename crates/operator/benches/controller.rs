@@ -14,7 +14,7 @@ use slipway_plan::{
     controller::{Candidate, ControllerPod, Observed, Proof, controller as plan},
     drift::{Seen, SeenChildren},
     gate::Answer,
-    unmet,
+    missing,
 };
 use slipway_render::controller::{self as render, ConfigFiles, References};
 
@@ -62,7 +62,7 @@ fn main() {
         let live = render::Configuration::of_config_map(&config_map.body);
         let wanted = render::configuration(&controller, &references).unwrap();
         let workload = |hash: &str| -> Result<Child, _> {
-            render::statefulset(&controller, &references, hash).map_err(|invalid| unmet::invalid(&invalid))
+            render::statefulset(&controller, &references, hash).map_err(|invalid| missing::invalid(&invalid))
         };
         let plan = plan(Observed {
             services: render::services(&controller).unwrap(),

@@ -17,7 +17,7 @@ use slipway_api::{
 use slipway_plan::{
     Action, Wait, controller as plan,
     finding::{Finding, Kind, Weight, refusal},
-    unmet,
+    missing,
 };
 use slipway_render::controller as render;
 use slipway_runtime::{
@@ -61,7 +61,7 @@ impl Reconcile<SlurmController> for Controllers {
 
         let (services, references) = match render::services(&controller) {
             Ok(services) => (services, references),
-            Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
+            Err(invalid) => (Vec::new(), references.and_then(|_| Err(missing::invalid(&invalid)))),
         };
         let published = context.stores.child(&config_key(&namespace, &name)).map(|live| render::Configuration::of_config_map(&live));
         let judged = references
@@ -77,7 +77,7 @@ impl Reconcile<SlurmController> for Controllers {
         };
         let workload = |hash: &str| -> Result<Child, Wait> {
             let found = references.as_ref().map_err(Clone::clone)?;
-            render::statefulset(&controller, found, hash).map_err(|invalid| unmet::invalid(&invalid))
+            render::statefulset(&controller, found, hash).map_err(|invalid| missing::invalid(&invalid))
         };
         let hash = published.as_ref().map(render::Configuration::hash);
         let proof = pods::proof(&namespace, &name, hash.as_deref(), context);

@@ -9,7 +9,7 @@ use slipway_api::{ConfigMapKeyRef, LocalRef, SecretKeyRef};
 use slipway_plan::{
     Wait,
     finding::{Finding, Kind, References, findings},
-    unmet,
+    missing,
 };
 use slipway_render::controller::ConfigFiles;
 
@@ -39,13 +39,13 @@ pub(crate) async fn observe_secret(
     field: &str,
 ) -> Result<Result<Content, Wait>, Error> {
     let Some(SecretKeyRef { name, key, .. }) = reference.filter(|reference| !reference.name.is_empty()) else {
-        return Ok(Err(unmet::no_reference(field)));
+        return Ok(Err(missing::no_reference(field)));
     };
     let secrets: Api<SecretDigest> = Api::namespaced(context.client.clone(), namespace);
     let found = secrets.get_opt(name).await.map_err(Error::read(format!("Secret `{namespace}/{name}`")))?;
     Ok(match found {
-        None => Err(unmet::no_secret(namespace, name, field)),
-        Some(secret) if !secret.content.values.contains_key(key) => Err(unmet::no_key(namespace, name, key, field)),
+        None => Err(missing::no_secret(namespace, name, field)),
+        Some(secret) if !secret.content.values.contains_key(key) => Err(missing::no_key(namespace, name, key, field)),
         Some(secret) => Ok(secret.content),
     })
 }
@@ -60,10 +60,10 @@ pub(crate) async fn observe_files(
     let mut files = Vec::new();
     for LocalRef { name } in references.unwrap_or_default() {
         if name.is_empty() {
-            return Ok(Err(unmet::no_reference(field)));
+            return Ok(Err(missing::no_reference(field)));
         }
         let Some(content) = observe_config_map(context, namespace, name).await? else {
-            return Ok(Err(unmet::no_config_map(namespace, name, field)));
+            return Ok(Err(missing::no_config_map(namespace, name, field)));
         };
         files.push(ConfigFiles { name: name.clone(), files: content });
     }
@@ -79,13 +79,13 @@ pub(crate) async fn observe_config_key(
 ) -> Result<Result<String, Wait>, Error> {
     let ConfigMapKeyRef { name, key, .. } = reference;
     if name.is_empty() {
-        return Ok(Err(unmet::no_reference(field)));
+        return Ok(Err(missing::no_reference(field)));
     }
     let Some(mut content) = observe_config_map(context, namespace, name).await? else {
-        return Ok(Err(unmet::no_config_map(namespace, name, field)));
+        return Ok(Err(missing::no_config_map(namespace, name, field)));
     };
     let text = content.remove(key).and_then(|bytes| String::from_utf8(bytes).ok());
-    Ok(text.ok_or_else(|| unmet::no_config_key(namespace, name, key, field)))
+    Ok(text.ok_or_else(|| missing::no_config_key(namespace, name, key, field)))
 }
 
 /// Everything in a ConfigMap, if it exists. Those of the user are read by name, because there may be thousands of others.

@@ -10,7 +10,7 @@ use slipway_api::{
     label::Component,
     name,
 };
-use slipway_plan::{Wait, finding::Kind, restapi as plan, unmet};
+use slipway_plan::{Wait, finding::Kind, restapi as plan, missing};
 use slipway_render::restapi::{self as render, Published};
 use slipway_runtime::{
     failure::Failure,
@@ -48,10 +48,10 @@ impl Reconcile<RestApi> for RestApis {
         let (service, deployment) = match render::service(&restapi) {
             Ok(service) => {
                 let deployment =
-                    references.and_then(|found| render::deployment(&restapi, &found).map_err(|invalid| unmet::invalid(&invalid)));
+                    references.and_then(|found| render::deployment(&restapi, &found).map_err(|invalid| missing::invalid(&invalid)));
                 (Some(service), deployment)
             }
-            Err(invalid) => (None, Err(unmet::invalid(&invalid))),
+            Err(invalid) => (None, Err(missing::invalid(&invalid))),
         };
         let trouble = context.stores.trouble(&namespace, Component::RestApi, &name);
         let mut plan = plan::restapi(plan::Observed { service, deployment, seen: &seen, trouble, now: context.clock.now() });
@@ -73,10 +73,10 @@ impl Reconcile<RestApi> for RestApis {
 async fn observe(restapi: &RestApi, namespace: &str, context: &Context) -> Result<Result<render::References, Wait>, Error> {
     let controller = &restapi.spec.controller_ref.name;
     if controller.is_empty() {
-        return Ok(Err(unmet::no_reference("spec.controllerRef")));
+        return Ok(Err(missing::no_reference("spec.controllerRef")));
     }
     let Some(found) = context.stores.controller(namespace, controller) else {
-        return Ok(Err(unmet::no_controller(namespace, controller)));
+        return Ok(Err(missing::no_controller(namespace, controller)));
     };
     let Some(key) = found.spec.slurm_key_ref.as_ref().filter(|key| !key.name.is_empty()) else {
         return Ok(Err(plan::no_slurm_key(namespace, controller)));
@@ -90,7 +90,7 @@ async fn observe(restapi: &RestApi, namespace: &str, context: &Context) -> Resul
         let (config_hash, has_accounting) = match config.as_ref().map_or(Published::Nothing, Published::of_config_map) {
             Published::Conf { hash, has_accounting } => (hash, has_accounting),
             Published::Edited => return Err(plan::edited_configuration(namespace, controller)),
-            Published::Nothing => return Err(unmet::no_configuration(namespace, controller)),
+            Published::Nothing => return Err(missing::no_configuration(namespace, controller)),
         };
         Ok(render::References { controller: found.as_ref().clone(), slurm_key_hash, config_hash, has_accounting })
     })())

@@ -12,7 +12,7 @@ pub mod nodeset;
 mod report;
 pub mod restapi;
 pub mod shape;
-pub mod unmet;
+pub mod missing;
 mod workload;
 
 pub use action::{Action, ClaimId, Marks, PodId};

@@ -73,7 +73,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{drift::Seen, unmet};
+    use crate::{drift::Seen, missing};
 
     fn child(kind: ChildKind) -> Child {
         Child::new(kind, "n", "x-restapi", json!({"spec": {"replicas": 2}}))
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn without_a_controller_a_running_deployment_stays_as_it_is() {
-        let plan = plan(&seen(2), Err(unmet::no_controller("n", "gone")));
+        let plan = plan(&seen(2), Err(missing::no_controller("n", "gone")));
         assert_eq!(plan.actions, []);
         assert_eq!(plan.report.reason(), Reason::ControllerMissing);
     }

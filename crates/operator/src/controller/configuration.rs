@@ -8,7 +8,7 @@ use slipway_plan::{
     Wait,
     controller::Candidate,
     finding::{Finding, Weight},
-    unmet,
+    missing,
 };
 use slipway_render::controller::{self as render, Configuration, References};
 use slipway_slurm::{
@@ -38,7 +38,7 @@ pub(super) fn judge(
     published: Option<&Configuration>,
     context: &Context,
 ) -> Result<Judged, Wait> {
-    let configuration = render::configuration(controller, references).map_err(|invalid| unmet::invalid(&invalid))?;
+    let configuration = render::configuration(controller, references).map_err(|invalid| missing::invalid(&invalid))?;
     let (namespace, name) = (controller.namespace().unwrap_or_default(), controller.name_any());
     let (hash, now) = (configuration.hash(), context.clock.now());
     let key = format!("{namespace}/{name}");

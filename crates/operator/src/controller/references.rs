@@ -4,7 +4,7 @@ use slipway_api::{SecretKeyRef, SlurmController};
 use slipway_plan::{
     Wait,
     finding::{self, Finding, Kind, Weight},
-    unmet,
+    missing,
 };
 use slipway_render::controller as render;
 
@@ -88,7 +88,7 @@ fn accounting(
     let Some(name) = controller.spec.accounting_ref.as_ref().map(|reference| &reference.name).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
-    let found = context.stores.accounting(namespace, name).ok_or_else(|| unmet::no_accounting(namespace, name))?;
+    let found = context.stores.accounting(namespace, name).ok_or_else(|| missing::no_accounting(namespace, name))?;
     match &found.spec.external_config {
         Some(external) if found.spec.external => Ok(Some(render::AccountingHost { host: external.host.clone(), port: external.port })),
         _ => {
@@ -109,7 +109,7 @@ async fn claim(controller: &SlurmController, namespace: &str, context: &Context)
         return Ok(Ok(None));
     };
     let modes = observe_claim(&context.client, namespace, name).await.map_err(Error::read(format!("claim `{namespace}/{name}`")))?;
-    Ok(modes.map(|modes| Some((name.to_owned(), modes))).ok_or_else(|| unmet::no_claim(namespace, name, "spec.persistence.existingClaim")))
+    Ok(modes.map(|modes| Some((name.to_owned(), modes))).ok_or_else(|| missing::no_claim(namespace, name, "spec.persistence.existingClaim")))
 }
 
 /// What the webhook says too, from the same rules.

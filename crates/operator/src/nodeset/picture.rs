@@ -11,7 +11,7 @@ use slipway_plan::{
     drift::SeenChildren,
     finding::Finding,
     nodeset::{self as plan, Claim, StaleNode, Maintenance, Orphan, Reach, Revisions, Slot, Tries, Worker},
-    unmet,
+    missing,
 };
 use slipway_render::{Invalid, nodeset as render};
 use slipway_slurm::gres::Setup;
@@ -185,9 +185,9 @@ impl<'a> Picture<'a> {
 fn observe_references(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<render::References, Wait> {
     let controller = &nodeset.spec.controller_ref.name;
     if controller.is_empty() {
-        return Err(unmet::no_reference("spec.controllerRef"));
+        return Err(missing::no_reference("spec.controllerRef"));
     }
-    let found = context.stores.controller(namespace, controller).ok_or_else(|| unmet::no_controller(namespace, controller))?;
+    let found = context.stores.controller(namespace, controller).ok_or_else(|| missing::no_controller(namespace, controller))?;
     Ok(render::References {
         controller: found.as_ref().clone(),
         cluster_domain: context.cluster_domain.clone(),
@@ -203,7 +203,7 @@ fn with_sample(nodeset: &NodeSet, references: Result<render::References, Wait>) 
     let last = u32::try_from(nodeset.spec.replicas.saturating_sub(1)).unwrap_or(0);
     match references.map(|references| (site::sample(nodeset, &references, last), references)) {
         Ok((Ok(pod), references)) => (Ok(references), Some(pod)),
-        Ok((Err(invalid), _)) => (Err(unmet::invalid(&invalid)), None),
+        Ok((Err(invalid), _)) => (Err(missing::invalid(&invalid)), None),
         Err(wait) => (Err(wait), None),
     }
 }
@@ -220,7 +220,7 @@ fn observe_shared(
     let siblings: Vec<_> = context.stores.nodesets_of(namespace, controller).iter().map(|nodeset| nodeset.as_ref().clone()).collect();
     let (mut shared, references) = match render::shared(namespace, controller, &siblings, turn.protected) {
         Ok(shared) => (shared, references),
-        Err(invalid) => (Vec::new(), references.and_then(|_| Err(unmet::invalid(&invalid)))),
+        Err(invalid) => (Vec::new(), references.and_then(|_| Err(missing::invalid(&invalid)))),
     };
     // Before the pods that have it, and not for pods that cannot be.
     shared.extend(references.as_ref().ok().and_then(|_| render::ssh::config_map(nodeset)));
@@ -249,5 +249,5 @@ fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Optio
     }
     let key = ChildKey::new(ChildKind::StatefulSet, namespace, &name::controller_workload(controller));
     let is_up = context.stores.child(&key).is_some_and(|live| controller_plan::has_ready_pod(&live));
-    (!is_up).then(|| unmet::controller_not_ready(namespace, controller))
+    (!is_up).then(|| missing::controller_not_ready(namespace, controller))
 }

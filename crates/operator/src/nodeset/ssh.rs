@@ -10,7 +10,7 @@ use slipway_plan::{
     Action, Wait,
     finding::{Finding, Weight},
     nodeset::Worker,
-    unmet,
+    missing,
 };
 use slipway_render::{controller::Configuration, nodeset::ssh as render};
 
@@ -28,7 +28,7 @@ pub(super) async fn observe_sssd_conf(nodeset: &NodeSet, context: &Context) -> R
         Ok(Ok(mut content)) => Ok(content.values.remove(&reference.key)),
         Ok(Err(_)) if reference.optional == Some(true) => Ok(None),
         Ok(Err(wait)) => Err(wait),
-        Err(error) => Err(unmet::unread_secret(&namespace, &reference.name, FIELD, &error)),
+        Err(error) => Err(missing::unread_secret(&namespace, &reference.name, FIELD, &error)),
     }
 }
 

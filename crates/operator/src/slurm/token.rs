@@ -12,7 +12,7 @@ use kube::{Api, Resource};
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use serde::{Deserialize, Deserializer};
 use slipway_api::{SecretKeyRef, image};
-use slipway_plan::unmet;
+use slipway_plan::missing;
 use slipway_runtime::{clock::Clock, failure::ServerError};
 use slipway_slurm::rest::token::{RENEW_AFTER, TokenError, TokenSource, sign};
 use tokio::{
@@ -133,13 +133,13 @@ impl KeyPlace {
     async fn read(&self) -> Result<SecretSlice<u8>, String> {
         let Self { client, namespace, reference, field } = self;
         let Some(SecretKeyRef { name, key, .. }) = reference.as_ref().filter(|reference| !reference.name.is_empty()) else {
-            return Err(unmet::no_reference(field).why);
+            return Err(missing::no_reference(field).why);
         };
         let secrets: Api<Keys> = Api::namespaced(client.clone(), namespace);
         let found = secrets.get_opt(name).await.map_err(|error| format!("Secret `{namespace}/{name}`: {}", ServerError::from(error)))?;
-        let mut found = found.ok_or_else(|| unmet::no_secret(namespace, name, field).why)?;
+        let mut found = found.ok_or_else(|| missing::no_secret(namespace, name, field).why)?;
         let bytes = found.data.remove(key).filter(|held| !held.0.expose_secret().is_empty());
-        bytes.map(|held| held.0).ok_or_else(|| unmet::no_key(namespace, name, key, field).why)
+        bytes.map(|held| held.0).ok_or_else(|| missing::no_key(namespace, name, key, field).why)
     }
 }
 

@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::{Action, PodId, drift::Seen, gate::Answer, unmet};
+use crate::{Action, PodId, drift::Seen, gate::Answer, missing};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millisecond(1_800_000_000_000 + millis).unwrap()
@@ -127,7 +127,7 @@ fn pods_that_are_not_ready_are_counted() {
 
 #[test]
 fn a_missing_secret_holds_back_the_workload_and_touches_nothing_else() {
-    let missing = || unmet::no_secret("n", "keys", "spec.slurmKeyRef");
+    let missing = || missing::no_secret("n", "keys", "spec.slurmKeyRef");
     let no_workload = |_: &str| Err(missing());
     let plan = controller(Observed {
         candidate: Err(missing()),

@@ -11,7 +11,7 @@ use rstest::rstest;
 use slipway_api::slurm_node::{CONDITION_PREFIX, DRAINED_CONDITION, NO_DEADLINE, REASON_PREFIX, SCALE_IN};
 
 use super::*;
-use crate::{gate::Answer, unmet};
+use crate::{gate::Answer, missing};
 
 pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
     let name = name::worker_pod("w", ordinal);
@@ -183,7 +183,7 @@ fn one_pass_creates_a_bounded_number() {
 #[test]
 fn a_missing_controller_stops_new_workers_and_spares_old_ones() {
     let workers = [worker(0, Stage::Ready, idle())];
-    let plan = nodeset(Observed { problem: Some(unmet::no_controller("n", "x")), ..observed(&workers, 3) });
+    let plan = nodeset(Observed { problem: Some(missing::no_controller("n", "x")), ..observed(&workers, 3) });
     assert_eq!(words(&plan), [""; 0]);
     assert_eq!(plan.report.reason(), Reason::ControllerMissing);
 }
@@ -193,7 +193,7 @@ fn a_missing_controller_stops_new_workers_and_spares_old_ones() {
 #[case::all_are_there(1, Reason::AllReady)]
 fn only_new_workers_wait_for_slurmctld(#[case] replicas: usize, #[case] reason: Reason) {
     let workers = [worker(0, Stage::Ready, unknown())];
-    let plan = nodeset(Observed { new_workers_wait: Some(unmet::controller_not_ready("n", "x")), ..observed(&workers, replicas) });
+    let plan = nodeset(Observed { new_workers_wait: Some(missing::controller_not_ready("n", "x")), ..observed(&workers, replicas) });
     assert_eq!(words(&plan), [""; 0]);
     assert_eq!(plan.report.reason(), reason);
 }

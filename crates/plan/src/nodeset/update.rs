@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::{
         nodeset::{Hold, InSlurm},
-        unmet,
+        missing,
     };
     use jiff::Timestamp;
 
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(choose(&observed(&workers, 0), &BTreeSet::from(["w-0".to_owned()])), Vec::<&Worker>::new());
         let by_hand = Observed { update: Update::OnDelete, ..observed(&workers, 1) };
         assert_eq!(choose(&by_hand, &BTreeSet::new()), Vec::<&Worker>::new());
-        let in_vain = Observed { problem: Some(unmet::no_secret("n", "sssd", "spec.ssh.sssdConfRef")), ..observed(&workers, 1) };
+        let in_vain = Observed { problem: Some(missing::no_secret("n", "sssd", "spec.ssh.sssdConfRef")), ..observed(&workers, 1) };
         assert_eq!(choose(&in_vain, &BTreeSet::new()), Vec::<&Worker>::new());
     }
 

@@ -10,7 +10,7 @@ use crate::{
         InSlurm, Stage, Tries, nodeset,
         tests::{idle, observed, unknown, unregistered, words, worker},
     },
-    unmet,
+    missing,
 };
 
 fn at(second: i64) -> Timestamp {
@@ -69,8 +69,8 @@ fn a_worker_that_was_never_seen_so_is_left_alone() {
 }
 
 #[rstest]
-#[case::invalid(Some(unmet::no_controller("n", "x")), None)]
-#[case::slurmctld_is_down(None, Some(unmet::controller_not_ready("n", "x")))]
+#[case::invalid(Some(missing::no_controller("n", "x")), None)]
+#[case::slurmctld_is_down(None, Some(missing::controller_not_ready("n", "x")))]
 fn nobody_is_replaced_where_no_new_pod_would_come(#[case] problem: Option<crate::Wait>, #[case] new_workers_wait: Option<crate::Wait>) {
     let workers = [worker(0, Stage::Ready, unregistered())];
     let tries = since_the_beginning(&workers);

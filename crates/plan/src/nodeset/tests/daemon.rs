@@ -95,7 +95,7 @@ fn those_that_do_not_suit_leave_although_others_are_not_up_yet() {
 #[test]
 fn without_knowing_what_pods_demand_nobody_comes_and_nobody_leaves() {
     let workers = [on("a", Stage::Ready, emptied()), worker(0, Stage::Ready, emptied()), on("b", Stage::Starting, unknown())];
-    let observed = Observed { layout: Layout::Untold, problem: Some(unmet::no_controller("n", "x")), ..observed(&workers, 3) };
+    let observed = Observed { layout: Layout::Untold, problem: Some(missing::no_controller("n", "x")), ..observed(&workers, 3) };
     let plan = nodeset(observed);
     assert!(
         !words(&plan).iter().any(|deed| deed.starts_with("delete") || deed.starts_with("create") || deed.starts_with("drain")),
@@ -225,7 +225,7 @@ fn after_a_switch_no_two_have_one_hostname() {
 #[test]
 fn without_a_controller_a_switch_condemns_nobody() {
     let workers = [on("a", Stage::Ready, idle()), on("b", Stage::Ready, emptied())];
-    let plan = nodeset(Observed { problem: Some(unmet::no_controller("n", "x")), ..observed(&workers, 2) });
+    let plan = nodeset(Observed { problem: Some(missing::no_controller("n", "x")), ..observed(&workers, 2) });
     assert!(!words(&plan).iter().any(|deed| deed.starts_with("drain") || deed.starts_with("delete")), "{:?}", words(&plan));
 }
 
