@@ -181,14 +181,14 @@ impl Reason {
 
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum ConditionStatus {
     True,
     False,
     /// Nobody can be asked.
     Unknown,
 }
 
-impl Standing {
+impl ConditionStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -198,7 +198,7 @@ impl Standing {
     }
 }
 
-impl From<bool> for Standing {
+impl From<bool> for ConditionStatus {
     fn from(is_true: bool) -> Self {
         if is_true { Self::True } else { Self::False }
     }
@@ -206,19 +206,19 @@ impl From<bool> for Standing {
 
 /// What a condition says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saying {
+pub struct ConditionUpdate {
     /// One of [`OURS`].
     pub type_: &'static str,
-    pub standing: Standing,
+    pub status: ConditionStatus,
     pub reason: Reason,
     pub message: String,
 }
 
-impl Saying {
+impl ConditionUpdate {
     /// The condition. `lastTransitionTime` stays as it was unless the status changes, or every pass would write.
     pub fn condition(self, generation: Option<i64>, before: &[Condition], now: Time) -> Condition {
-        let Self { type_, standing, reason, message } = self;
-        let status = standing.as_str();
+        let Self { type_, status, reason, message } = self;
+        let status = status.as_str();
         let since =
             before.iter().find(|known| known.type_ == type_ && known.status == status).map(|known| known.last_transition_time.clone());
         Condition {

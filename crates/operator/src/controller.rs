@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use slipway_api::{
     SlurmController,
     child::{Child, ChildKey, ChildKind},
-    condition::{CONFIGURATION_APPLIED, Reason, Standing},
+    condition::{CONFIGURATION_APPLIED, Reason, ConditionStatus},
     name,
 };
 use slipway_plan::{
@@ -108,7 +108,7 @@ impl Reconcile<SlurmController> for Controllers {
             pods::follow_up(&namespace, &name, hash.as_deref().unwrap_or_default(), action, context);
         }
         // All is published and up, and only Slurm's word for it is missing.
-        if plan.report.is_ready() && plan.report.sayings.iter().any(|saying| saying.reason == Reason::ConfigurationPending) {
+        if plan.report.is_ready() && plan.report.condition_updates.iter().any(|condition_update| condition_update.reason == Reason::ConfigurationPending) {
             context.clusters.read_configuration_soon(&namespace, &name);
         }
         status::report(controller.as_ref(), &plan.report, |_| {}, context).await?;
@@ -147,7 +147,7 @@ fn tell(controller: &SlurmController, action: &Action, context: &Context) {
 /// Whether the Controller says that its configuration runs everywhere.
 fn was_proven(controller: &SlurmController) -> bool {
     let mut conditions = controller.status.iter().flat_map(|status| &status.conditions);
-    conditions.any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.status == Standing::True.as_str())
+    conditions.any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.status == ConditionStatus::True.as_str())
 }
 
 fn config_key(namespace: &str, name: &str) -> ChildKey {

@@ -63,7 +63,7 @@ pub(crate) struct Definition {
     metadata: ObjectMeta,
     spec: Versions,
     #[serde(default)]
-    status: Standing,
+    status: ConditionStatus,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -78,7 +78,7 @@ struct Version {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Standing {
+struct ConditionStatus {
     #[serde(default)]
     conditions: Vec<Condition>,
 }

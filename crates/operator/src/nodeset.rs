@@ -102,8 +102,8 @@ impl Reconcile<NodeSet> for NodeSets {
 /// What the planner does not say.
 fn say(picture: &Picture<'_>, report: &mut Report) {
     let Picture { nodeset, workers, cluster, .. } = picture;
-    report.sayings.extend(gres::agreement(nodeset, picture.gres.as_ref(), workers));
-    report.sayings.extend(place::applied(nodeset, workers));
+    report.condition_updates.extend(gres::agreement(nodeset, picture.gres.as_ref(), workers));
+    report.condition_updates.extend(place::applied(nodeset, workers));
     reach::keep_saying(nodeset, report);
     record::keep_saying(nodeset, cluster, report);
 }

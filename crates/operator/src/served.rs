@@ -25,7 +25,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use slipway_api::{
     GROUP, SlurmController,
-    condition::{Reason, SCHEMA_CURRENT, Saying, Standing},
+    condition::{Reason, SCHEMA_CURRENT, ConditionUpdate, ConditionStatus},
     crd,
 };
 use slipway_plan::{
@@ -106,11 +106,11 @@ impl Guard {
     }
 
     /// What the resources of `kind` say about their definition; nothing when all is well.
-    pub(crate) fn saying(&self, kind: &str) -> Option<Saying> {
+    pub(crate) fn condition_update(&self, kind: &str) -> Option<ConditionUpdate> {
         let Served { difference, .. } = self.served(kind).filter(|served| served.difference != Difference::None)?;
-        Some(Saying {
+        Some(ConditionUpdate {
             type_: SCHEMA_CURRENT,
-            standing: Standing::False,
+            status: ConditionStatus::False,
             reason: reason(&difference),
             message: self.words(kind, &difference),
         })

@@ -12,7 +12,7 @@ use slipway_api::{
     SlurmController, Token, TokenStatus,
     condition::{
         CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT, RESERVATION_CREATED, Reason,
-        SLURM_REACHABLE, SPEC_ACCEPTED, Saying, Standing,
+        SLURM_REACHABLE, SPEC_ACCEPTED, ConditionUpdate, ConditionStatus,
     },
     label::Component,
 };
@@ -95,13 +95,13 @@ pub(crate) async fn report<K: Reported>(
     fill: impl FnOnce(&mut K::Status),
     context: &Context,
 ) -> Result<(), Error> {
-    let ready = Saying { type_: READY, standing: report.is_ready().into(), reason: report.reason(), message: report.message() };
-    let sayings = std::iter::once(ready)
-        .chain(report.sayings.clone())
+    let ready = ConditionUpdate { type_: READY, status: report.is_ready().into(), reason: report.reason(), message: report.message() };
+    let condition_updates = std::iter::once(ready)
+        .chain(report.condition_updates.clone())
         .chain(accepted(&report.findings))
-        .chain(context.guard.saying(K::KIND))
+        .chain(context.guard.condition_update(K::KIND))
         .collect();
-    write(object, sayings, &report.moments, &[], fill, context).await
+    write(object, condition_updates, &report.moments, &[], fill, context).await
 }
 
 /// Keeps what there is to say about an object, for a pass that fails before it can report.
@@ -111,7 +111,7 @@ pub(crate) fn note_findings<K: Reported>(object: &K, findings: &[Finding], conte
 
 /// Writes that the last pass failed. What else the status says stays as it was.
 pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure: &Failure<E>, context: &Context) {
-    let ready = Saying { type_: READY, standing: Standing::False, reason: Reason::ReconcileFailed, message: chain(failure) };
+    let ready = ConditionUpdate { type_: READY, status: ConditionStatus::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
     let kept: &[&str] = match &noted {
         Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT, RESERVATION_CREATED],
@@ -126,8 +126,8 @@ pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure
         ],
     };
     let findings = accepted(&noted.unwrap_or_default());
-    let sayings = std::iter::once(ready).chain(findings).chain(context.guard.saying(K::KIND)).collect();
-    if let Err(error) = write(object, sayings, &BTreeMap::new(), kept, |_| {}, context).await {
+    let condition_updates = std::iter::once(ready).chain(findings).chain(context.guard.condition_update(K::KIND)).collect();
+    if let Err(error) = write(object, condition_updates, &BTreeMap::new(), kept, |_| {}, context).await {
         tracing::warn!(error = chain(&error), "the failure could not be shown on the resource");
     }
 }
@@ -137,11 +137,11 @@ fn key_of<K: Reported>(object: &K) -> String {
 }
 
 /// What the webhook would have said, for those whom it did not reach. Nothing where there is nothing to say.
-fn accepted(findings: &[Finding]) -> Option<Saying> {
+fn accepted(findings: &[Finding]) -> Option<ConditionUpdate> {
     let all: Vec<_> = findings.iter().map(|finding| finding.words.as_str()).collect();
     let is_true = refusal(findings).is_none();
     let reason = if is_true { Reason::Warnings } else { Reason::InvalidSpec };
-    (!findings.is_empty()).then(|| Saying { type_: SPEC_ACCEPTED, standing: is_true.into(), reason, message: shortened(&all.join("; ")) })
+    (!findings.is_empty()).then(|| ConditionUpdate { type_: SPEC_ACCEPTED, status: is_true.into(), reason, message: shortened(&all.join("; ")) })
 }
 
 /// The schema allows 32768 characters; nobody reads that many.
@@ -153,11 +153,11 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Writes `sayings` as conditions, and of those that are there the ones in `kept`; other conditions of ours go away. `moments` are shown as those of
+/// Writes `condition_updates` as conditions, and of those that are there the ones in `kept`; other conditions of ours go away. `moments` are shown as those of
 /// their last changes.
 async fn write<K: Reported>(
     object: &K,
-    sayings: Vec<Saying>,
+    condition_updates: Vec<ConditionUpdate>,
     moments: &BTreeMap<&'static str, Timestamp>,
     kept: &[&str],
     fill: impl FnOnce(&mut K::Status),
@@ -182,10 +182,10 @@ async fn write<K: Reported>(
     let generation = object.meta().generation;
     // Ours only: conditions of others are theirs to keep.
     let conditions = before.iter().filter(|condition| kept.contains(&condition.type_.as_str())).cloned();
-    let ready = sayings.iter().find(|saying| saying.type_ == READY).cloned();
-    let said = sayings.into_iter().map(|saying| {
-        let moment = moments.get(saying.type_);
-        let condition = saying.condition(generation, &before, Time(now));
+    let ready = condition_updates.iter().find(|condition_update| condition_update.type_ == READY).cloned();
+    let said = condition_updates.into_iter().map(|condition_update| {
+        let moment = moments.get(condition_update.type_);
+        let condition = condition_update.condition(generation, &before, Time(now));
         Condition { last_transition_time: moment.map_or(condition.last_transition_time, |moment| Time(*moment)), ..condition }
     });
     *K::conditions(&mut status) = said.chain(conditions).collect();
@@ -212,7 +212,7 @@ async fn write<K: Reported>(
     context.writer.apply_status(&resource, &namespace, &name, &body).await.map_err(Error::write(what))?;
     context.metrics.writes.get_or_create(&Write { verb: "status", kind: K::KIND }).inc();
     if let Some(ready) = ready {
-        tracing::info!(object = %key, ready = ready.standing.as_str(), message = %ready.message, "reported");
+        tracing::info!(object = %key, ready = ready.status.as_str(), message = %ready.message, "reported");
         tell(object, &before, &ready, context);
     }
     context.memory.statuses.insert(key, SentStatus { before: object.resource_version(), status, at: now });
@@ -220,8 +220,8 @@ async fn write<K: Reported>(
 }
 
 /// An event where the `Ready` condition got another status or reason; `before` are the conditions that were there.
-fn tell<K: Reported>(object: &K, before: &[Condition], ready: &Saying, context: &Context) {
-    let (status, reason) = (ready.standing.as_str(), ready.reason.as_str());
+fn tell<K: Reported>(object: &K, before: &[Condition], ready: &ConditionUpdate, context: &Context) {
+    let (status, reason) = (ready.status.as_str(), ready.reason.as_str());
     if !before.iter().any(|known| known.type_ == READY && known.status == status && known.reason == reason) {
         let kind = if ready.reason.is_trouble() { Kind::Warning } else { Kind::Normal };
         context.say(object, kind, reason, "Sync", &ready.message);

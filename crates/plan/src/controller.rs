@@ -11,7 +11,7 @@ use serde_json::Value;
 use slipway_api::{
     annotation,
     child::{Child, ChildKey, ChildKind},
-    condition::{CONFIGURATION_APPLIED, Reason, Saying, Standing},
+    condition::{CONFIGURATION_APPLIED, Reason, ConditionUpdate, ConditionStatus},
 };
 
 use crate::{
@@ -145,25 +145,25 @@ pub fn controller(observed: Observed<'_>) -> Plan {
         let _ = write!(plan.report.summary, ", `{}` is in charge", charge.in_charge);
     }
 
-    let saying = match &hash {
+    let condition_update = match &hash {
         Some(hash) if !is_refused && published.as_ref() == Some(hash) => {
             let current = proof::Current { hash, published_at, in_place, pods, rollout: rollout.stage(), was_proven };
             proof::judge(proof, &current, now, &mut plan)
         }
         _ => unpublished(&plan),
     };
-    plan.report.sayings.push(saying);
+    plan.report.condition_updates.push(condition_update);
     plan
 }
 
 /// What there is to say while what is published is not what is wanted.
-fn unpublished(plan: &Plan) -> Saying {
+fn unpublished(plan: &Plan) -> ConditionUpdate {
     let (reason, message) = match plan.report.waits.first() {
         Some(wait) if wait.reason == Reason::ConfigurationRefused => (wait.reason, wait.why.clone()),
         Some(wait) => (Reason::ConfigurationPending, wait.why.clone()),
         None => (Reason::ConfigurationPending, "the configuration is being published".to_owned()),
     };
-    Saying { type_: CONFIGURATION_APPLIED, standing: Standing::False, reason, message }
+    ConditionUpdate { type_: CONFIGURATION_APPLIED, status: ConditionStatus::False, reason, message }
 }
 
 /// The hash that slurmctld's pods were made for.

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use slipway_api::condition::{Reason, Saying};
+use slipway_api::condition::{Reason, ConditionUpdate};
 
 use crate::{Action, finding::Finding};
 
@@ -31,7 +31,7 @@ pub struct Report {
     /// What else the user should know about the object as it was written.
     pub findings: Vec<Finding>,
     /// Conditions that only this kind has.
-    pub sayings: Vec<Saying>,
+    pub condition_updates: Vec<ConditionUpdate>,
     /// Of some of these, the moment to show where others have that of their last change.
     pub moments: BTreeMap<&'static str, Timestamp>,
 }

@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use slipway_api::{
     NodeSet,
     child::{ChildKey, ChildKind},
-    condition::{GRES_AGREES, Reason, Saying, Standing},
+    condition::{GRES_AGREES, Reason, ConditionUpdate, ConditionStatus},
     image, name,
 };
 use slipway_plan::{
@@ -41,22 +41,22 @@ pub(super) fn observe_setup(nodeset: &NodeSet, workers: &[Worker], context: &Con
 }
 
 /// The condition about it, if there is anything to say. While Slurm cannot be asked, what was said about the same spec stays: a blip changes nothing.
-pub(super) fn agreement(nodeset: &NodeSet, setup: Option<&Setup>, workers: &[Worker]) -> Option<Saying> {
+pub(super) fn agreement(nodeset: &NodeSet, setup: Option<&Setup>, workers: &[Worker]) -> Option<ConditionUpdate> {
     let places = places(nodeset, setup, workers);
-    let saying = plan::agreement(&places);
-    let is_certain = !places.has_unknown_nodes || saying.as_ref().is_some_and(|saying| saying.standing == Standing::False);
-    if is_certain { saying } else { said_before(nodeset).or(saying) }
+    let condition_update = plan::agreement(&places);
+    let is_certain = !places.has_unknown_nodes || condition_update.as_ref().is_some_and(|condition_update| condition_update.status == ConditionStatus::False);
+    if is_certain { condition_update } else { said_before(nodeset).or(condition_update) }
 }
 
-fn said_before(nodeset: &NodeSet) -> Option<Saying> {
+fn said_before(nodeset: &NodeSet) -> Option<ConditionUpdate> {
     let mut conditions = nodeset.status.iter().flat_map(|status| &status.conditions);
     let said = conditions.find(|said| said.type_ == GRES_AGREES && said.observed_generation == nodeset.metadata.generation)?;
-    let (standing, reason) = match said.status.as_str() {
-        "True" => (Standing::True, Reason::AllReady),
-        "False" => (Standing::False, Reason::GresMismatch),
-        _ => (Standing::Unknown, Reason::SlurmUnknown),
+    let (status, reason) = match said.status.as_str() {
+        "True" => (ConditionStatus::True, Reason::AllReady),
+        "False" => (ConditionStatus::False, Reason::GresMismatch),
+        _ => (ConditionStatus::Unknown, Reason::SlurmUnknown),
     };
-    Some(Saying { type_: GRES_AGREES, standing, reason, message: said.message.clone() })
+    Some(ConditionUpdate { type_: GRES_AGREES, status, reason, message: said.message.clone() })
 }
 
 /// What the NodeSet alone says.

@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 use slipway_api::{
     NodeSet, UpdateKind,
-    condition::{RESERVATION_CREATED, Reason, Saying, Standing},
+    condition::{RESERVATION_CREATED, Reason, ConditionUpdate, ConditionStatus},
     event, name,
 };
 use slipway_plan::{
@@ -28,8 +28,8 @@ pub(super) fn observe_maintenance(nodeset: &NodeSet, cluster: &Cluster<'_>) -> M
     let said = conditions.find(|condition| condition.type_ == RESERVATION_CREATED).map(|said| {
         let reasons = [Reason::Created, Reason::NotExists, Reason::ReservationPending, Reason::ReservationRefused, Reason::InvalidSpec];
         let reason = reasons.into_iter().find(|reason| reason.as_str() == said.reason).unwrap_or(Reason::ReservationPending);
-        let standing = Standing::from(said.status == Standing::True.as_str());
-        (Saying { type_: RESERVATION_CREATED, standing, reason, message: said.message.clone() }, said.last_transition_time.0)
+        let status = ConditionStatus::from(said.status == ConditionStatus::True.as_str());
+        (ConditionUpdate { type_: RESERVATION_CREATED, status, reason, message: said.message.clone() }, said.last_transition_time.0)
     });
     Maintenance { name, wanted, seen, said, told }
 }

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use slipway_api::{
     NodeSet, annotation,
     child::{ChildKey, ChildKind},
-    condition::{CONFIGURATION_APPLIED, NODE_ANNOTATIONS_APPLIED, Reason, Saying, Standing},
+    condition::{CONFIGURATION_APPLIED, NODE_ANNOTATIONS_APPLIED, Reason, ConditionUpdate, ConditionStatus},
     image, name,
     slurm_node::FEATURE_PREFIX,
 };
@@ -63,20 +63,20 @@ fn in_words(annotation: &str, wrong: &str) -> String {
 }
 
 /// The condition about it, if there is anything to say. What went wrong is said until it is known to be well.
-pub(super) fn applied(nodeset: &NodeSet, workers: &[Worker]) -> Option<Saying> {
-    let (saying, is_settled) = annotations_applied(workers);
-    if is_settled || saying.as_ref().is_some_and(|saying| saying.standing == Standing::False) {
-        return saying;
+pub(super) fn applied(nodeset: &NodeSet, workers: &[Worker]) -> Option<ConditionUpdate> {
+    let (condition_update, is_settled) = annotations_applied(workers);
+    if is_settled || condition_update.as_ref().is_some_and(|condition_update| condition_update.status == ConditionStatus::False) {
+        return condition_update;
     }
     let mut said = nodeset.status.iter().flat_map(|status| &status.conditions);
-    let refused = said.find(|said| said.type_ == NODE_ANNOTATIONS_APPLIED && said.status == Standing::False.as_str());
-    let again = refused.map(|said| Saying {
+    let refused = said.find(|said| said.type_ == NODE_ANNOTATIONS_APPLIED && said.status == ConditionStatus::False.as_str());
+    let again = refused.map(|said| ConditionUpdate {
         type_: NODE_ANNOTATIONS_APPLIED,
-        standing: Standing::False,
+        status: ConditionStatus::False,
         reason: Reason::NodeAnnotationRefused,
         message: said.message.clone(),
     });
-    again.or(saying)
+    again.or(condition_update)
 }
 
 /// The partitions that have nodes by our features. None where slurmctld runs outside: it is not ours to reconfigure.

@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 use slipway_api::{
     NodeSet,
-    condition::{Reason, SLURM_REACHABLE, Saying, Standing},
+    condition::{Reason, SLURM_REACHABLE, ConditionUpdate, ConditionStatus},
 };
 use slipway_plan::{Report, nodeset::Reach};
 use tokio::time::Instant;
@@ -40,13 +40,13 @@ pub(super) fn observe_reach(namespace: &str, controller: &str, context: &Context
 
 /// Repeats what the NodeSet says of it already, as long as nobody was asked: an operator that just started has nothing to add.
 pub(super) fn keep_saying(nodeset: &NodeSet, report: &mut Report) {
-    if report.sayings.iter().any(|saying| saying.type_ == SLURM_REACHABLE) {
+    if report.condition_updates.iter().any(|condition_update| condition_update.type_ == SLURM_REACHABLE) {
         return;
     }
     let mut conditions = nodeset.status.iter().flat_map(|status| &status.conditions);
-    report.sayings.extend(conditions.find(|condition| condition.type_ == SLURM_REACHABLE).map(|said| {
-        let is_true = said.status == Standing::True.as_str();
+    report.condition_updates.extend(conditions.find(|condition| condition.type_ == SLURM_REACHABLE).map(|said| {
+        let is_true = said.status == ConditionStatus::True.as_str();
         let reason = if is_true { Reason::SlurmAnswers } else { Reason::SlurmUnknown };
-        Saying { type_: SLURM_REACHABLE, standing: is_true.into(), reason, message: said.message.clone() }
+        ConditionUpdate { type_: SLURM_REACHABLE, status: is_true.into(), reason, message: said.message.clone() }
     }));
 }

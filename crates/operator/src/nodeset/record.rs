@@ -3,7 +3,7 @@
 use serde_json::Value;
 use slipway_api::{
     NodeSet,
-    condition::{RECORDS_CURRENT, Reason, Saying, Standing},
+    condition::{RECORDS_CURRENT, Reason, ConditionUpdate, ConditionStatus},
     env, event,
     label::Component,
 };
@@ -87,13 +87,13 @@ pub(super) fn observe_needs(workers: &mut [Worker], stale_nodes: &mut [StaleNode
 
 /// Repeats what the NodeSet says of records already, as long as Slurm cannot be asked: a blip changes nothing.
 pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut Report) {
-    if cluster.is_known().is_ok() || report.sayings.iter().any(|saying| saying.type_ == RECORDS_CURRENT) {
+    if cluster.is_known().is_ok() || report.condition_updates.iter().any(|condition_update| condition_update.type_ == RECORDS_CURRENT) {
         return;
     }
     let mut conditions = nodeset.status.iter().flat_map(|status| &status.conditions);
-    report.sayings.extend(conditions.find(|said| said.type_ == RECORDS_CURRENT).map(|said| Saying {
+    report.condition_updates.extend(conditions.find(|said| said.type_ == RECORDS_CURRENT).map(|said| ConditionUpdate {
         type_: RECORDS_CURRENT,
-        standing: Standing::False,
+        status: ConditionStatus::False,
         reason: Reason::RecordsKept,
         message: said.message.clone(),
     }));

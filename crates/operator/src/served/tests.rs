@@ -29,7 +29,7 @@ fn nothing_is_written_before_the_definition_was_seen_and_after_it_is_gone() {
     assert!(guard.pause("NodeSet").is_some());
     take(&guard, &own("nodesets"));
     assert_eq!(guard.pause("NodeSet"), None);
-    assert_eq!(guard.saying("NodeSet"), None);
+    assert_eq!(guard.condition_update("NodeSet"), None);
     guard.take("nodesets", None);
     assert!(guard.pause("NodeSet").is_some());
     assert!(!guard.prune_status("NodeSet", &mut json!({})));
@@ -49,10 +49,10 @@ fn an_older_definition_pauses_its_kind_alone_and_says_what_to_do() {
         "{}",
         wait.why
     );
-    assert_eq!(guard.saying("NodeSet").unwrap().message, wait.why);
+    assert_eq!(guard.condition_update("NodeSet").unwrap().message, wait.why);
     assert_eq!(guard.pause("Controller"), None);
     take(&guard, &own("nodesets"));
-    assert_eq!((guard.pause("NodeSet"), guard.saying("NodeSet")), (None, None));
+    assert_eq!((guard.pause("NodeSet"), guard.condition_update("NodeSet")), (None, None));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn fields_that_the_status_lacks_are_left_out_and_nothing_pauses() {
     properties(&mut older, "status").remove("slurmIdle");
     take(&guard, &older);
     assert_eq!(guard.pause("NodeSet"), None);
-    assert_eq!(guard.saying("NodeSet").unwrap().type_, SCHEMA_CURRENT);
+    assert_eq!(guard.condition_update("NodeSet").unwrap().type_, SCHEMA_CURRENT);
     let mut status = json!({ "slurmIdle": 1, "slurmDown": 2 });
     assert!(guard.prune_status("NodeSet", &mut status));
     assert_eq!(status, json!({ "slurmDown": 2 }));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use slipway_api::condition::{CONFIGURATION_APPLIED, Reason, Saying, Standing};
+use slipway_api::condition::{CONFIGURATION_APPLIED, Reason, ConditionUpdate, ConditionStatus};
 
 use super::{ControllerPod, nudge, nudge_again};
 use crate::{Action, Plan};
@@ -88,10 +88,10 @@ impl Current<'_> {
 }
 
 /// Says how far the configuration got, and adds what brings it further.
-pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: &mut Plan) -> Saying {
-    let say = |standing, reason, message: String| Saying { type_: CONFIGURATION_APPLIED, standing, reason, message };
-    let proven = || say(Standing::True, Reason::AllReady, "slurmctld and its workers run the configuration".to_owned());
-    let pending = |message: &str| say(Standing::False, Reason::ConfigurationPending, message.to_owned());
+pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: &mut Plan) -> ConditionUpdate {
+    let say = |status, reason, message: String| ConditionUpdate { type_: CONFIGURATION_APPLIED, status, reason, message };
+    let proven = || say(ConditionStatus::True, Reason::AllReady, "slurmctld and its workers run the configuration".to_owned());
+    let pending = |message: &str| say(ConditionStatus::False, Reason::ConfigurationPending, message.to_owned());
     if current.in_place {
         let is_untold = |pod: &ControllerPod| !pod.is_going && pod.told.as_ref().is_none_or(|(hash, _)| hash != current.hash);
         let untold: Vec<_> = current.pods.iter().filter(|pod| is_untold(pod)).collect();
@@ -108,7 +108,7 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
         Err(_) if current.was_proven => return proven(),
         Err(cause) => {
             let message = format!("the configuration is published; whether slurmctld and the workers run it is unknown, as {cause}");
-            return say(Standing::Unknown, Reason::ConfigurationUnverified, message);
+            return say(ConditionStatus::Unknown, Reason::ConfigurationUnverified, message);
         }
     };
     let told_at = current.pods.iter().filter_map(|pod| pod.told.as_ref()).map(|(_, since)| *since).max();
@@ -140,7 +140,7 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
         return pending("slurmctld has read the configuration and passes it on to its workers");
     }
     repeat(proof, now, plan);
-    say(Standing::False, Reason::WorkersBehind, words(&proof.behind, proof.workers))
+    say(ConditionStatus::False, Reason::WorkersBehind, words(&proof.behind, proof.workers))
 }
 
 /// Passes the configuration on once more to workers that missed it and answer again. It is the same configuration: no job is touched.

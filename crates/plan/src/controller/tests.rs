@@ -90,9 +90,9 @@ fn kinds(plan: &Plan) -> Vec<ChildKind> {
     plan.actions.iter().filter_map(kind).collect()
 }
 
-fn applied(plan: &Plan) -> (Standing, Reason, String) {
-    let saying = plan.report.sayings.iter().find(|saying| saying.type_ == CONFIGURATION_APPLIED).unwrap();
-    (saying.standing, saying.reason, saying.message.clone())
+fn applied(plan: &Plan) -> (ConditionStatus, Reason, String) {
+    let condition_update = plan.report.condition_updates.iter().find(|condition_update| condition_update.type_ == CONFIGURATION_APPLIED).unwrap();
+    (condition_update.status, condition_update.reason, condition_update.message.clone())
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_new_controller_gets_everything() {
     let plan = controller(Observed { published: None, ..observed(&SeenChildren::new(), &[], &proof()) });
     assert_eq!(kinds(&plan), [ChildKind::Service, ChildKind::ConfigMap, ChildKind::StatefulSet]);
     assert_eq!(plan.report.reason(), Reason::Progressing);
-    assert_eq!(applied(&plan).0, Standing::False);
+    assert_eq!(applied(&plan).0, ConditionStatus::False);
 }
 
 #[rstest]
@@ -112,7 +112,7 @@ fn nothing_is_done_when_all_is_there(#[case] in_place: bool) {
     assert_eq!(plan.actions, []);
     assert!(plan.report.is_ready());
     assert_eq!(plan.report.message(), "slurmctld is up");
-    assert_eq!(applied(&plan), (Standing::True, Reason::AllReady, "slurmctld and its workers run the configuration".into()));
+    assert_eq!(applied(&plan), (ConditionStatus::True, Reason::AllReady, "slurmctld and its workers run the configuration".into()));
     assert_eq!(plan.wake_after, None);
 }
 
@@ -197,7 +197,7 @@ fn a_mistake_is_not_published_and_the_rest_goes_on() {
     assert_eq!(running_hash(&child.body).as_deref(), Some("old"));
     let words = "the configuration is not published: slurm.conf line 30: bad; and 1 more; the last good configuration stays";
     assert_eq!((plan.report.reason(), plan.report.message().as_str()), (Reason::ConfigurationRefused, words));
-    assert_eq!(applied(&plan), (Standing::False, Reason::ConfigurationRefused, words.into()));
+    assert_eq!(applied(&plan), (ConditionStatus::False, Reason::ConfigurationRefused, words.into()));
 }
 
 #[rstest]
@@ -244,7 +244,7 @@ fn an_external_slurmctld_has_a_configuration_and_no_pods() {
     let plan = controller(Observed { workload: None, published: None, services: vec![], ..observed(&SeenChildren::new(), &[], &proof()) });
     assert_eq!(kinds(&plan), [ChildKind::ConfigMap]);
     assert!(plan.report.is_ready());
-    assert_eq!(plan.report.sayings, []);
+    assert_eq!(plan.report.condition_updates, []);
     let moved = controller(Observed { workload: None, ..observed(&everything(1), &[pod()], &proof()) });
     assert_eq!((moved.actions.as_slice(), moved.report.reason()), (&[][..], Reason::InvalidSpec), "the one inside is left to its user");
 }
@@ -324,7 +324,7 @@ fn not_knowing_is_said() {
     let unknown = Proof { read_at: Err("no RestApi belongs to it".into()), ..proof() };
     let plan = controller(observed(&everything(1), &[pod()], &unknown));
     assert!(plan.report.is_ready());
-    assert_eq!((applied(&plan).0, applied(&plan).1), (Standing::Unknown, Reason::ConfigurationUnverified));
+    assert_eq!((applied(&plan).0, applied(&plan).1), (ConditionStatus::Unknown, Reason::ConfigurationUnverified));
 }
 
 #[rstest]
@@ -339,9 +339,9 @@ fn what_was_proven_stays_so_while_there_is_no_news(
     let (seen, pods) = (everything(ready), [pod()]);
     let proof = Proof { read_at, behind, ..proof() };
     let plan = controller(Observed { was_proven: true, ..observed(&seen, &pods, &proof) });
-    assert_eq!(applied(&plan).0, Standing::True);
+    assert_eq!(applied(&plan).0, ConditionStatus::True);
     let first = controller(observed(&seen, &pods, &proof));
-    assert_ne!(applied(&first).0, Standing::True, "without a proof before there is none");
+    assert_ne!(applied(&first).0, ConditionStatus::True, "without a proof before there is none");
 }
 
 #[rstest]
@@ -350,7 +350,7 @@ fn what_was_proven_stays_so_while_there_is_no_news(
 fn a_reading_of_the_slurmctld_before_proves_nothing(#[case] age: u64, #[case] is_proof: bool) {
     let pods = [ControllerPod { age: Duration::from_secs(age), ..pod() }];
     let plan = controller(observed(&everything(1), &pods, &proof()));
-    assert_eq!(applied(&plan).0 == Standing::True, is_proof);
+    assert_eq!(applied(&plan).0 == ConditionStatus::True, is_proof);
 }
 
 #[test]
@@ -360,8 +360,8 @@ fn a_new_pod_in_place_is_no_news_and_a_new_configuration_is() {
         let pods = [ControllerPod { told, ..pod() }];
         applied(&controller(Observed { in_place: true, was_proven: true, ..observed(&seen, &pods, &proof) })).0
     };
-    assert_eq!(applied_with(None), Standing::True);
-    assert_eq!(applied_with(Some(("old".into(), at(0)))), Standing::False);
+    assert_eq!(applied_with(None), ConditionStatus::True);
+    assert_eq!(applied_with(Some(("old".into(), at(0)))), ConditionStatus::False);
 }
 
 #[rstest]
@@ -380,7 +380,7 @@ fn a_worker_that_missed_it_is_told_again_a_few_times(
     let proof = Proof { behind, repeats, repeated_at: repeated_at.map(at), ..proof() };
     let plan = controller(observed(&everything(1), &[pod()], &proof));
     assert_eq!(plan.actions.iter().any(|action| matches!(action, Action::Reconfigure { .. })), is_told);
-    assert_eq!((applied(&plan).0, applied(&plan).1), (Standing::False, Reason::WorkersBehind));
+    assert_eq!((applied(&plan).0, applied(&plan).1), (ConditionStatus::False, Reason::WorkersBehind));
     assert!(applied(&plan).2.contains("1 of 2 workers do not run the newest configuration yet (w-1)"), "{}", applied(&plan).2);
     assert!(plan.report.is_ready());
 }

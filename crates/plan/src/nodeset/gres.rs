@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use slipway_api::{
-    condition::{GRES_AGREES, Reason, Saying, Standing},
+    condition::{GRES_AGREES, Reason, ConditionUpdate, ConditionStatus},
     device::{Devices, GPU},
 };
 
@@ -84,11 +84,11 @@ impl Asked {
 }
 
 /// The condition `GresAgrees`. Nothing where nobody says anything about GRES.
-pub fn agreement(places: &Places) -> Option<Saying> {
-    let say = |standing, reason, message| Some(Saying { type_: GRES_AGREES, standing, reason, message });
+pub fn agreement(places: &Places) -> Option<ConditionUpdate> {
+    let say = |status, reason, message| Some(ConditionUpdate { type_: GRES_AGREES, status, reason, message });
     let found = findings(places);
     if !found.is_empty() {
-        return say(Standing::False, Reason::GresMismatch, found.join("; "));
+        return say(ConditionStatus::False, Reason::GresMismatch, found.join("; "));
     }
     let asked = asked(places);
     let said: BTreeSet<String> = asked
@@ -104,9 +104,9 @@ pub fn agreement(places: &Places) -> Option<Saying> {
     let said = said.into_iter().collect::<Vec<_>>().join(",");
     if places.has_unknown_nodes {
         let message = format!("{said}: the NodeSet and its Controller agree, and Slurm cannot be asked what the nodes have");
-        return say(Standing::Unknown, Reason::SlurmUnknown, message);
+        return say(ConditionStatus::Unknown, Reason::SlurmUnknown, message);
     }
-    say(Standing::True, Reason::AllReady, format!("{said}: all places agree"))
+    say(ConditionStatus::True, Reason::AllReady, format!("{said}: all places agree"))
 }
 
 /// What two places say differently, each with what to do about it.

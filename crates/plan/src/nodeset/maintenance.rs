@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use slipway_api::condition::{RESERVATION_CREATED, Reason, Saying, Standing};
+use slipway_api::condition::{RESERVATION_CREATED, Reason, ConditionUpdate, ConditionStatus};
 
 use super::{Observed, Schedule, Worker, schedule::MAINT, tries::written};
 use crate::{
@@ -23,7 +23,7 @@ pub struct Maintenance {
     pub wanted: Result<Option<Schedule>, String>,
     pub seen: Seen,
     /// What the NodeSet says of it so far, and the start that stands there.
-    pub said: Option<(Saying, Timestamp)>,
+    pub said: Option<(ConditionUpdate, Timestamp)>,
     /// What Slurm was last told about it.
     pub told: Option<Told>,
 }
@@ -77,7 +77,7 @@ impl Maintenance {
     /// The start for which one was last seen in Slurm.
     fn made_for(&self) -> Option<Timestamp> {
         let (said, start) = self.said.as_ref()?;
-        (said.standing == Standing::True || said.reason == Reason::NotExists).then_some(*start)
+        (said.status == ConditionStatus::True || said.reason == Reason::NotExists).then_some(*start)
     }
 
     /// Whether a worker's node is in it now, by the node's own word.
@@ -151,7 +151,7 @@ pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
         Ok(Some(wanted)) if replicas > 0 => wanted,
         Ok(_) => {
             if let (Some(Err(why)), Seen::There(reserved)) = (maintenance.plan_end(plan), seen) {
-                say(Standing::True, Reason::ReservationRefused, format!("nobody wants it any more, and {why}"), Some(reserved.start), plan);
+                say(ConditionStatus::True, Reason::ReservationRefused, format!("nobody wants it any more, and {why}"), Some(reserved.start), plan);
             }
             return;
         }
@@ -174,7 +174,7 @@ pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
                 "reservation `{name}` is not one of ours, as it has no flag {MAINT}: it is left alone, and no worker is updated; delete it (`scontrol \
                  delete reservation={name}`), and one is made"
             );
-            say(Standing::False, Reason::ReservationRefused, message, Some(wanted.start), plan);
+            say(ConditionStatus::False, Reason::ReservationRefused, message, Some(wanted.start), plan);
         }
         Some(reserved) => plan_change(observed, wanted, reserved, nodes, plan),
         None => plan_new(observed, wanted, nodes, plan),
@@ -186,9 +186,9 @@ fn are_known(observed: &Observed<'_>) -> bool {
     !observed.workers.iter().any(|worker| matches!(worker.in_slurm.is_registered, Answer::Unknown(_)))
 }
 
-fn plan_saying(said: Option<&(Saying, Timestamp)>, plan: &mut Plan) {
-    if let Some((Saying { standing, reason, message, .. }, start)) = said {
-        say(*standing, *reason, message.clone(), Some(*start), plan);
+fn plan_saying(said: Option<&(ConditionUpdate, Timestamp)>, plan: &mut Plan) {
+    if let Some((ConditionUpdate { status, reason, message, .. }, start)) = said {
+        say(*status, *reason, message.clone(), Some(*start), plan);
     }
 }
 
@@ -218,19 +218,19 @@ fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>,
                 format!("reservation `{name}` is not made, because its startTime {passed} has passed: set a later one"),
             )
         };
-        return say(Standing::False, reason, message, Some(start), plan);
+        return say(ConditionStatus::False, reason, message, Some(start), plan);
     };
     if nodes.is_empty() {
         let message = format!("reservation `{name}` is made as soon as Slurm knows a worker");
-        return say(Standing::False, Reason::ReservationPending, message, Some(start), plan);
+        return say(ConditionStatus::False, Reason::ReservationPending, message, Some(start), plan);
     }
     let booking = Booking { is_new: true, start: Some(begins), minutes: wanted.minutes, nodes, flags: wanted.flags.clone() };
     match maintenance.tell(Some(booking), plan) {
         Some(why) => {
             let message = format!("Slurm does not make reservation `{name}` ({why}): {LOOK}");
-            say(Standing::False, Reason::ReservationRefused, message, Some(start), plan);
+            say(ConditionStatus::False, Reason::ReservationRefused, message, Some(start), plan);
         }
-        None => say(Standing::False, Reason::ReservationPending, format!("reservation `{name}` is being made"), Some(start), plan),
+        None => say(ConditionStatus::False, Reason::ReservationPending, format!("reservation `{name}` is being made"), Some(start), plan),
     }
 }
 
@@ -262,15 +262,15 @@ fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, 
     let made_for = Some(if has_start { wanted.start } else { made_for.unwrap_or(reserved.start) });
     match refusal {
         Some(why) => {
-            say(Standing::True, Reason::ReservationRefused, format!("{message}; Slurm does not change it ({why}): {LOOK}"), made_for, plan);
+            say(ConditionStatus::True, Reason::ReservationRefused, format!("{message}; Slurm does not change it ({why}): {LOOK}"), made_for, plan);
         }
-        None => say(Standing::True, Reason::Created, message, made_for, plan),
+        None => say(ConditionStatus::True, Reason::Created, message, made_for, plan),
     }
 }
 
 /// Says it on the NodeSet. Other products read the schedule's start where a condition has the time of its last change.
-fn say(standing: Standing, reason: Reason, message: String, start: Option<Timestamp>, plan: &mut Plan) {
-    plan.report.sayings.push(Saying { type_: RESERVATION_CREATED, standing, reason, message });
+fn say(status: ConditionStatus, reason: Reason, message: String, start: Option<Timestamp>, plan: &mut Plan) {
+    plan.report.condition_updates.push(ConditionUpdate { type_: RESERVATION_CREATED, status, reason, message });
     plan.report.moments.extend(start.map(|start| (RESERVATION_CREATED, start)));
 }
 

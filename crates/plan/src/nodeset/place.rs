@@ -7,7 +7,7 @@ use std::{
 };
 
 use slipway_api::{
-    condition::{NODE_ANNOTATIONS_APPLIED, Reason, Saying, Standing},
+    condition::{NODE_ANNOTATIONS_APPLIED, Reason, ConditionUpdate, ConditionStatus},
     slurm_node::FEATURE_PREFIX,
 };
 
@@ -82,21 +82,21 @@ fn why(first: &str, count: usize) -> String {
 
 /// The condition `NodeAnnotationsApplied`, if there is anything to say, and whether it is the last word: something may be on its way to Slurm, or Slurm
 /// cannot be asked.
-pub fn annotations_applied(workers: &[Worker]) -> (Option<Saying>, bool) {
+pub fn annotations_applied(workers: &[Worker]) -> (Option<ConditionUpdate>, bool) {
     let staying = || workers.iter().filter(|worker| worker.stage != Stage::Going);
     let mut problems = staying().flat_map(problems);
     let is_settled = staying().filter(|worker| worker.stage == Stage::Ready).all(is_settled);
-    let say = |standing: Standing, reason, message| Some(Saying { type_: NODE_ANNOTATIONS_APPLIED, standing, reason, message });
+    let say = |status: ConditionStatus, reason, message| Some(ConditionUpdate { type_: NODE_ANNOTATIONS_APPLIED, status, reason, message });
     if let Some(first) = problems.next() {
         let more = problems.count();
         let more = if more > 0 { format!("; likewise {more} more") } else { String::new() };
-        return (say(Standing::False, Reason::NodeAnnotationRefused, first + &more), is_settled);
+        return (say(ConditionStatus::False, Reason::NodeAnnotationRefused, first + &more), is_settled);
     }
     if !staying().filter_map(|worker| worker.host.as_ref()).any(is_annotated) {
         return (None, is_settled);
     }
     let message = "the nodes in Slurm have the topology and the features that are written on their Kubernetes nodes".to_owned();
-    (say(Standing::True, Reason::AllReady, message), is_settled)
+    (say(ConditionStatus::True, Reason::AllReady, message), is_settled)
 }
 
 fn is_annotated(host: &Host) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use slipway_api::condition::{Reason, SLURM_REACHABLE, Saying, Standing};
+use slipway_api::condition::{Reason, SLURM_REACHABLE, ConditionUpdate, ConditionStatus};
 
 use super::Observed;
 use crate::Plan;
@@ -28,30 +28,30 @@ pub enum Reach {
 
 /// Says whether Slurm can be asked. One failed question changes nothing: what was answered before is good for a while.
 pub(super) fn plan_reach(observed: &Observed<'_>, plan: &mut Plan) {
-    let (standing, reason, message) = match &observed.reach {
+    let (status, reason, message) = match &observed.reach {
         Reach::Unasked => return,
         Reach::Unknown { cause, advice } => {
             let message = format!(
                 "what Slurm says about the workers is not known, as {cause}: \
                  nothing is deleted, drained or undrained until Slurm answers; {advice}"
             );
-            (Standing::False, Reason::SlurmUnknown, message)
+            (ConditionStatus::False, Reason::SlurmUnknown, message)
         }
         Reach::Partial { missing } => {
             let message = format!(
                 "Slurm's list of nodes suddenly lacks {missing} that were in it, so it may not be whole: \
                  workers that are not in it are left alone until that is clear, which takes half a minute"
             );
-            (Standing::False, Reason::SlurmUnknown, message)
+            (ConditionStatus::False, Reason::SlurmUnknown, message)
         }
-        Reach::Answers => (Standing::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned()),
+        Reach::Answers => (ConditionStatus::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned()),
         Reach::Fading(good_for) => {
             // Nobody tells when what is known has become too old.
             plan.wake_within(*good_for + Duration::from_secs(1));
-            (Standing::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned())
+            (ConditionStatus::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned())
         }
     };
-    plan.report.sayings.push(Saying { type_: SLURM_REACHABLE, standing, reason, message });
+    plan.report.condition_updates.push(ConditionUpdate { type_: SLURM_REACHABLE, status, reason, message });
 }
 
 #[cfg(test)]

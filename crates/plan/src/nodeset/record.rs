@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use slipway_api::condition::{RECORDS_CURRENT, Reason, Saying, Standing};
+use slipway_api::condition::{RECORDS_CURRENT, Reason, ConditionUpdate, ConditionStatus};
 
 use super::{StaleNode, Hold, InSlurm, Layout, Observed, Stage, Tries, Update, Worker, stale_node, numbers_to_come};
 use crate::{
@@ -154,7 +154,7 @@ fn forget(nodes: Vec<String>, plan: &mut Plan) {
 /// Counts workers as outdated whose records say something else than they do, where a new record would help and may be made.
 pub fn note_outdated(workers: &mut [Worker], tries: &Tries) {
     for worker in workers {
-        if matches!(standing(worker, tries), Some(Live::Outdated)) {
+        if matches!(record_state(worker, tries), Some(Live::Outdated)) {
             worker.is_current = false;
         }
     }
@@ -170,7 +170,7 @@ enum Live {
     Kept(String),
 }
 
-fn standing(worker: &Worker, tries: &Tries) -> Option<Live> {
+fn record_state(worker: &Worker, tries: &Tries) -> Option<Live> {
     let Worker { stage, in_slurm, record, node, .. } = worker;
     let is_known = *stage == Stage::Ready && in_slurm.is_registered == Answer::Yes;
     if !is_known || !record.is_curable || record.differences.is_empty() {
@@ -195,7 +195,7 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
     for worker in observed.workers {
         let Worker { node, record, .. } = worker;
         let differs = record.differences.join(", ");
-        match standing(worker, observed.tries) {
+        match record_state(worker, observed.tries) {
             Some(Live::Outdated) => {
                 let when = match observed.update {
                     Update::Rolling => "when its jobs have ended",
@@ -225,7 +225,7 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
     said.truncate(NAMED);
     let more = if more > 0 { format!("; and {more} more like these") } else { String::new() };
     let message = format!("{}{more}", said.join("; "));
-    plan.report.sayings.push(Saying { type_: RECORDS_CURRENT, standing: Standing::False, reason: Reason::RecordsKept, message });
+    plan.report.condition_updates.push(ConditionUpdate { type_: RECORDS_CURRENT, status: ConditionStatus::False, reason: Reason::RecordsKept, message });
 }
 
 #[cfg(test)]

@@ -61,11 +61,11 @@ fn we_say_of_each_node_of_the_corpus_what_slurm_made_of_it() {
 }
 
 #[rstest]
-#[case::a_blip(Some(("True", 3)), Standing::True)]
-#[case::a_blip_in_trouble(Some(("False", 3)), Standing::False)]
-#[case::of_another_spec(Some(("True", 2)), Standing::Unknown)]
-#[case::never_said(None, Standing::Unknown)]
-fn while_slurm_cannot_be_asked_what_was_said_stays(#[case] said: Option<(&str, i64)>, #[case] expected: Standing) {
+#[case::a_blip(Some(("True", 3)), ConditionStatus::True)]
+#[case::a_blip_in_trouble(Some(("False", 3)), ConditionStatus::False)]
+#[case::of_another_spec(Some(("True", 2)), ConditionStatus::Unknown)]
+#[case::never_said(None, ConditionStatus::Unknown)]
+fn while_slurm_cannot_be_asked_what_was_said_stays(#[case] said: Option<(&str, i64)>, #[case] expected: ConditionStatus) {
     let mut nodeset = nodeset("8", "gpu:8");
     let condition = |(status, generation): (&str, i64)| {
         json!({
@@ -77,9 +77,9 @@ fn while_slurm_cannot_be_asked_what_was_said_stays(#[case] said: Option<(&str, i
     object["status"] = json!({ "conditions": said.map(condition).into_iter().collect::<Vec<_>>(), "selector": "", "nodeSetHash": "" });
     nodeset = serde_json::from_value(object).unwrap();
     let places = Places { has_unknown_nodes: true, ..of_files(&nodeset, None, "w-0") };
-    let saying = plan::agreement(&places);
-    assert_eq!(saying.as_ref().map(|saying| saying.standing), Some(Standing::Unknown));
-    assert_eq!(said_before(&nodeset).or(saying).unwrap().standing, expected);
+    let condition_update = plan::agreement(&places);
+    assert_eq!(condition_update.as_ref().map(|condition_update| condition_update.status), Some(ConditionStatus::Unknown));
+    assert_eq!(said_before(&nodeset).or(condition_update).unwrap().status, expected);
 }
 
 #[test]

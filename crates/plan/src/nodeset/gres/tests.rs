@@ -52,8 +52,8 @@ use Detection::{Off, On, Unsaid};
 #[case::not_registered_yet(8, "gpu:8", files("gpu", On, ""), &[])]
 #[case::files_not_known(8, "gpu:8", None, &["gpu:8"])]
 fn these_places_agree(#[case] limit: u64, #[case] stated: &str, #[case] files: Option<Files>, #[case] in_slurm: &[&str]) {
-    let saying = agreement(&places(limit, stated, files, in_slurm)).unwrap();
-    assert_eq!((saying.standing, saying.reason), (Standing::True, Reason::AllReady), "{}", saying.message);
+    let condition_update = agreement(&places(limit, stated, files, in_slurm)).unwrap();
+    assert_eq!((condition_update.status, condition_update.reason), (ConditionStatus::True, Reason::AllReady), "{}", condition_update.message);
 }
 
 #[rstest]
@@ -90,8 +90,8 @@ fn each_disagreement_names_both_places_and_what_to_do(
     let found = findings(&places);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(words.iter().all(|word| found[0].contains(word)), "{}", found[0]);
-    let saying = agreement(&places).unwrap();
-    assert_eq!((saying.standing, saying.reason), (Standing::False, Reason::GresMismatch));
+    let condition_update = agreement(&places).unwrap();
+    assert_eq!((condition_update.status, condition_update.reason), (ConditionStatus::False, Reason::GresMismatch));
 }
 
 #[rstest]
@@ -116,16 +116,16 @@ fn what_slurm_refused_is_told_in_its_words_once_for_all_nodes() {
 #[test]
 fn while_slurm_cannot_be_asked_nobody_says_that_all_agree() {
     let agreeing = Places { has_unknown_nodes: true, ..places(8, "gpu:8", files("gpu", On, ""), &[]) };
-    assert_eq!(agreement(&agreeing).unwrap().standing, Standing::Unknown);
+    assert_eq!(agreement(&agreeing).unwrap().status, ConditionStatus::Unknown);
     let differing = Places { has_unknown_nodes: true, ..places(8, "gpu:4", files("gpu", On, ""), &[]) };
-    assert_eq!(agreement(&differing).unwrap().standing, Standing::False);
+    assert_eq!(agreement(&differing).unwrap().status, ConditionStatus::False);
 }
 
 #[test]
 fn devices_that_limits_do_not_tell_are_not_held_against_anybody() {
     let mut claimed = places(0, "gpu:8", files("gpu", On, ""), &["gpu:8"]);
     claimed.devices.has_others = true;
-    assert_eq!(agreement(&claimed).unwrap().standing, Standing::True);
+    assert_eq!(agreement(&claimed).unwrap().status, ConditionStatus::True);
     let mut found = places(0, "-", files("gpu", Unsaid, ""), &["gpu:8"]);
     found.devices.has_others = true;
     assert_eq!(agreement(&found), None);
@@ -143,7 +143,7 @@ fn what_we_tell_slurmd_counts_like_what_the_user_does() {
 fn another_name_for_a_device_is_the_one_that_the_user_took() {
     let mut gaudi = places(8, "gaudi:8", files("gaudi", Unsaid, ""), &["gaudi:8"]);
     gaudi.devices.known[0] = Device { resource: "habana.ai/gaudi".to_owned(), names: &[GPU, "gaudi"], count: 8 };
-    assert_eq!(agreement(&gaudi).unwrap().standing, Standing::True);
+    assert_eq!(agreement(&gaudi).unwrap().status, ConditionStatus::True);
 }
 
 #[test]
@@ -197,8 +197,8 @@ proptest! {
     #[test]
     fn the_condition_is_false_exactly_where_something_is_found(places in any_places()) {
         let found = findings(&places);
-        let standing = agreement(&places).map(|saying| saying.standing);
-        prop_assert_eq!(standing == Some(Standing::False), !found.is_empty());
+        let status = agreement(&places).map(|condition_update| condition_update.status);
+        prop_assert_eq!(status == Some(ConditionStatus::False), !found.is_empty());
         prop_assert!(found.iter().all(|words| !words.contains('\n')));
     }
 

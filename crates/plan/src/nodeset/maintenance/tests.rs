@@ -29,11 +29,11 @@ fn there(start: i64, end: i64, flags: &[&str], nodes: &[&str]) -> Seen {
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "a table reads better with it")]
-fn made_for(start: i64) -> Option<(Saying, Timestamp)> {
-    Some((Saying { type_: RESERVATION_CREATED, standing: Standing::True, reason: Reason::Created, message: "was there".into() }, at(start)))
+fn made_for(start: i64) -> Option<(ConditionUpdate, Timestamp)> {
+    Some((ConditionUpdate { type_: RESERVATION_CREATED, status: ConditionStatus::True, reason: Reason::Created, message: "was there".into() }, at(start)))
 }
 
-fn maintenance(wanted: Schedule, seen: Seen, said: Option<(Saying, Timestamp)>) -> Maintenance {
+fn maintenance(wanted: Schedule, seen: Seen, said: Option<(ConditionUpdate, Timestamp)>) -> Maintenance {
     Maintenance { wanted: Ok(Some(wanted)), seen, said, ..Maintenance::none("R".to_owned()) }
 }
 
@@ -58,9 +58,9 @@ fn booking(plan: &Plan) -> &Booking {
     }
 }
 
-fn saying(plan: &Plan) -> (Standing, Reason, String) {
-    let [Saying { standing, reason, message, .. }] = plan.report.sayings.as_slice() else { panic!("{:?}", plan.report.sayings) };
-    (*standing, *reason, message.clone())
+fn condition_update(plan: &Plan) -> (ConditionStatus, Reason, String) {
+    let [ConditionUpdate { status, reason, message, .. }] = plan.report.condition_updates.as_slice() else { panic!("{:?}", plan.report.condition_updates) };
+    (*status, *reason, message.clone())
 }
 
 #[rstest]
@@ -85,7 +85,7 @@ fn saying(plan: &Plan) -> (Standing, Reason, String) {
 fn the_reservation_follows_the_schedule(
     #[case] wanted: Schedule,
     #[case] seen: Seen,
-    #[case] said: Option<(Saying, Timestamp)>,
+    #[case] said: Option<(ConditionUpdate, Timestamp)>,
     #[case] now: i64,
     #[case] expected: &[&str],
 ) {
@@ -109,25 +109,25 @@ fn a_new_one_is_whole_and_a_change_never_makes_one() {
 }
 
 #[rstest]
-#[case::there(there(60, 90, &[], &["w-0"]), made_for(60), 0, Standing::True, Reason::Created, 60, &["1 nodes from"])]
-#[case::edited_and_not_yet_moved(there(50, 80, &[], &["w-0"]), made_for(50), 0, Standing::True, Reason::Created, 50, &[])]
-#[case::edited_while_it_runs(there(-10, 20, &[], &["w-0"]), made_for(-10), 0, Standing::True, Reason::Created, -10, &["is made when it is over"])]
-#[case::being_made(Seen::Absent, None, 0, Standing::False, Reason::ReservationPending, 60, &["is being made"])]
-#[case::over(Seen::Absent, made_for(60), 100, Standing::False, Reason::NotExists, 60, &["is over", "another startTime"])]
-#[case::late(Seen::Absent, None, 100, Standing::False, Reason::ReservationRefused, 60, &["has passed", "set a later one"])]
-#[case::unknown(Seen::Unknown("?".into()), made_for(60), 0, Standing::True, Reason::Created, 60, &["was there"])]
+#[case::there(there(60, 90, &[], &["w-0"]), made_for(60), 0, ConditionStatus::True, Reason::Created, 60, &["1 nodes from"])]
+#[case::edited_and_not_yet_moved(there(50, 80, &[], &["w-0"]), made_for(50), 0, ConditionStatus::True, Reason::Created, 50, &[])]
+#[case::edited_while_it_runs(there(-10, 20, &[], &["w-0"]), made_for(-10), 0, ConditionStatus::True, Reason::Created, -10, &["is made when it is over"])]
+#[case::being_made(Seen::Absent, None, 0, ConditionStatus::False, Reason::ReservationPending, 60, &["is being made"])]
+#[case::over(Seen::Absent, made_for(60), 100, ConditionStatus::False, Reason::NotExists, 60, &["is over", "another startTime"])]
+#[case::late(Seen::Absent, None, 100, ConditionStatus::False, Reason::ReservationRefused, 60, &["has passed", "set a later one"])]
+#[case::unknown(Seen::Unknown("?".into()), made_for(60), 0, ConditionStatus::True, Reason::Created, 60, &["was there"])]
 fn the_condition_says_how_it_stands(
     #[case] seen: Seen,
-    #[case] said: Option<(Saying, Timestamp)>,
+    #[case] said: Option<(ConditionUpdate, Timestamp)>,
     #[case] now: i64,
-    #[case] standing: Standing,
+    #[case] status: ConditionStatus,
     #[case] reason: Reason,
     #[case] start: i64,
     #[case] words: &[&str],
 ) {
     let plan = planned(&maintenance(schedule(60, 30, &[]), seen, said), now);
-    let (said_standing, said_reason, message) = saying(&plan);
-    assert_eq!((said_standing, said_reason), (standing, reason), "{message}");
+    let (said_standing, said_reason, message) = condition_update(&plan);
+    assert_eq!((said_standing, said_reason), (status, reason), "{message}");
     assert_eq!(plan.report.moments.get(RESERVATION_CREATED), Some(&at(start)));
     assert!(words.iter().all(|word| message.contains(word)), "{message}");
 }
@@ -144,7 +144,7 @@ fn a_mistake_changes_nothing_and_is_said() {
     let wrong = Maintenance { wanted: Err("duration is none".into()), seen: there(60, 90, &[], &["w-0"]), ..Maintenance::none("R".into()) };
     let plan = planned(&wrong, 0);
     assert_eq!(words(&plan), [""; 0]);
-    assert_eq!(saying(&plan), (Standing::True, Reason::InvalidSpec, "duration is none".to_owned()));
+    assert_eq!(condition_update(&plan), (ConditionStatus::True, Reason::InvalidSpec, "duration is none".to_owned()));
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn a_reservation_of_another_hand_is_left_alone() {
     let foreign = || Seen::There(Reserved { start: at(60), end: at(90), flags: set(&["SPEC_NODES"]), nodes: set(&["x"]) });
     let plan = planned(&maintenance(schedule(60, 30, &[]), foreign(), None), 0);
     assert_eq!(words(&plan), [""; 0]);
-    let (standing, reason, message) = saying(&plan);
-    assert_eq!((standing, reason), (Standing::False, Reason::ReservationRefused));
+    let (status, reason, message) = condition_update(&plan);
+    assert_eq!((status, reason), (ConditionStatus::False, Reason::ReservationRefused));
     assert!(message.contains("scontrol delete reservation=R"), "{message}");
     let unwanted = Maintenance { seen: foreign(), ..Maintenance::none("R".to_owned()) };
     assert_eq!(words(&planned(&unwanted, 0)), [""; 0]);
@@ -165,7 +165,7 @@ fn it_goes_when_nobody_wants_it() {
     assert_eq!(words(&planned(&unwanted(there(60, 90, &[], &["w-0"])), 70)), ["unreserve `R`"]);
     assert_eq!(words(&planned(&unwanted(Seen::Absent), 0)), [""; 0]);
     let scaled = planned_with(&maintenance(schedule(60, 30, &[]), there(60, 90, &[], &["w-0"]), None), &[], &[], 0, 0);
-    assert_eq!((words(&scaled), scaled.report.sayings), (vec!["unreserve `R`".to_owned()], vec![]));
+    assert_eq!((words(&scaled), scaled.report.condition_updates), (vec!["unreserve `R`".to_owned()], vec![]));
 }
 
 #[test]
@@ -179,13 +179,13 @@ fn what_slurm_refuses_is_quoted_and_not_repeated_at_once() {
     };
     let refused = planned(&Maintenance { told: Some(told(&booking, 200)), ..absent.clone() }, 0);
     assert_eq!((words(&refused), refused.wake_after), (vec![], Some(Duration::from_secs(200))));
-    let (standing, reason, message) = saying(&refused);
-    assert_eq!((standing, reason), (Standing::False, Reason::ReservationRefused));
+    let (status, reason, message) = condition_update(&refused);
+    assert_eq!((status, reason), (ConditionStatus::False, Reason::ReservationRefused));
     assert!(message.contains("no such flag") && message.contains("scontrol"), "{message}");
     // When its time is up it is tried again, and still said.
     let again = planned(&Maintenance { told: Some(told(&booking, 0)), ..absent }, 0);
     assert_eq!(words(&again), ["reserve w-0 in `R`"]);
-    assert!(saying(&again).2.contains("no such flag"));
+    assert!(condition_update(&again).2.contains("no such flag"));
     // Another wish has not been refused.
     let edited = Maintenance { told: Some(told(&booking, 200)), ..maintenance(schedule(70, 30, &[]), Seen::Absent, None) };
     assert_eq!(words(&planned(&edited, 0)), ["reserve w-0 in `R`"]);
@@ -194,8 +194,8 @@ fn what_slurm_refuses_is_quoted_and_not_repeated_at_once() {
         told: Some(Told { booking: None, refusal: Some("error 2055".into()), again_in: Duration::from_secs(9) }),
         ..Maintenance::none("R".to_owned())
     };
-    let (standing, reason, message) = saying(&planned(&in_use, 70));
-    assert_eq!((standing, reason), (Standing::True, Reason::ReservationRefused));
+    let (status, reason, message) = condition_update(&planned(&in_use, 70));
+    assert_eq!((status, reason), (ConditionStatus::True, Reason::ReservationRefused));
     assert!(message.contains("nobody wants it any more") && message.contains("2055"), "{message}");
 }
 
@@ -206,7 +206,7 @@ fn nodes_are_those_that_slurm_knows() {
     assert_eq!(words(&planned_with(&absent, &workers, &[], 3, 0)), ["reserve w-0, w-2 in `R`"]);
     let none = planned_with(&absent, &[worker(0, Stage::Starting, unregistered())], &[], 1, 0);
     assert_eq!(words(&none), [""; 0]);
-    assert!(saying(&none).2.contains("as soon as Slurm knows a worker"));
+    assert!(condition_update(&none).2.contains("as soon as Slurm knows a worker"));
     let half_known = [worker(0, Stage::Ready, idle()), worker(1, Stage::Ready, unknown())];
     assert_eq!(words(&planned_with(&absent, &half_known, &[], 2, 0)), [""; 0]);
 }

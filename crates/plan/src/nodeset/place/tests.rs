@@ -157,35 +157,35 @@ fn many_nodes_that_should_be_elsewhere_need_one_reading() {
 
 #[rstest]
 #[case::nothing_is_written(&[on(host("-", ""), 0, has("", "w", idle()))], None, true)]
-#[case::all_is_there(&[on(host("t:s1", "gpu"), 0, has("t:s1", "w,k8s/gpu", idle()))], Some((Standing::True, "the nodes in Slurm have")), true)]
-#[case::on_its_way(&[on(host("t:s1", ""), 0, has("", "w", idle()))], Some((Standing::True, "the nodes in Slurm have")), false)]
-#[case::slurm_is_unknown(&[on(host("t:s1", ""), 0, unknown())], Some((Standing::True, "the nodes in Slurm have")), false)]
+#[case::all_is_there(&[on(host("t:s1", "gpu"), 0, has("t:s1", "w,k8s/gpu", idle()))], Some((ConditionStatus::True, "the nodes in Slurm have")), true)]
+#[case::on_its_way(&[on(host("t:s1", ""), 0, has("", "w", idle()))], Some((ConditionStatus::True, "the nodes in Slurm have")), false)]
+#[case::slurm_is_unknown(&[on(host("t:s1", ""), 0, unknown())], Some((ConditionStatus::True, "the nodes in Slurm have")), false)]
 #[case::wrong(
     &[on(wrong(None), 0, has("", "w", idle())), on(wrong(None), 1, has("", "w", idle()))],
-    Some((Standing::False, "Kubernetes node `k1`: annotation `t` is wrong; node `w-0` in Slurm keeps what it has; likewise 1 more")),
+    Some((ConditionStatus::False, "Kubernetes node `k1`: annotation `t` is wrong; node `w-0` in Slurm keeps what it has; likewise 1 more")),
     true
 )]
 #[case::refused(
     &[on(host("t:s9", ""), 0, refused(Place::Topology("t:s9".into()), has("", "w", idle())))],
-    Some((Standing::False, "Kubernetes node `k1`: Slurm does not take topology t:s9 for node `w-0`: no such unit; name topologies and units that")),
+    Some((ConditionStatus::False, "Kubernetes node `k1`: Slurm does not take topology t:s9 for node `w-0`: no such unit; name topologies and units that")),
     true
 )]
 #[case::refused_and_changed(
     &[on(host("t:s1", ""), 0, refused(Place::Topology("t:s9".into()), has("t:s1", "w", idle())))],
-    Some((Standing::True, "the nodes in Slurm have")),
+    Some((ConditionStatus::True, "the nodes in Slurm have")),
     true
 )]
 #[case::refused_to_take_one_away(
     &[on(host("-", ""), 0, refused(Place::Features { all: list("w"), active: list("w") }, has("", "w,k8s/x", idle())))],
-    Some((Standing::False, "Kubernetes node `k1`: Slurm does not take features w for node `w-0`: no such unit")),
+    Some((ConditionStatus::False, "Kubernetes node `k1`: Slurm does not take features w for node `w-0`: no such unit")),
     true
 )]
 #[case::whoever_goes_is_not_judged(&[Worker { stage: Stage::Going, ..on(wrong(None), 0, idle()) }], None, true)]
-fn a_condition_says_whether_all_is_applied(#[case] workers: &[Worker], #[case] expected: Option<(Standing, &str)>, #[case] settled: bool) {
-    let (saying, is_settled) = annotations_applied(workers);
+fn a_condition_says_whether_all_is_applied(#[case] workers: &[Worker], #[case] expected: Option<(ConditionStatus, &str)>, #[case] settled: bool) {
+    let (condition_update, is_settled) = annotations_applied(workers);
     assert_eq!(is_settled, settled);
-    assert_eq!(saying.as_ref().map(|saying| saying.standing), expected.map(|(standing, _)| standing));
-    let message = saying.map(|saying| saying.message).unwrap_or_default();
+    assert_eq!(condition_update.as_ref().map(|condition_update| condition_update.status), expected.map(|(status, _)| status));
+    let message = condition_update.map(|condition_update| condition_update.message).unwrap_or_default();
     assert!(message.starts_with(expected.map_or("", |(_, words)| words)), "{message}");
 }
 

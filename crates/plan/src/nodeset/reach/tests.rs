@@ -6,20 +6,20 @@ use crate::nodeset::{
     tests::{observed, unknown, worker},
 };
 
-fn said(reach: Reach) -> (Option<Saying>, Option<Duration>) {
+fn said(reach: Reach) -> (Option<ConditionUpdate>, Option<Duration>) {
     let workers = [worker(0, Stage::Ready, unknown())];
     let plan = nodeset(Observed { reach, ..observed(&workers, 1) });
-    (plan.report.sayings.into_iter().find(|saying| saying.type_ == SLURM_REACHABLE), plan.wake_after)
+    (plan.report.condition_updates.into_iter().find(|condition_update| condition_update.type_ == SLURM_REACHABLE), plan.wake_after)
 }
 
 #[rstest]
-#[case::answers(Reach::Answers, Standing::True, Reason::SlurmAnswers)]
-#[case::one_failure(Reach::Fading(Duration::from_secs(9)), Standing::True, Reason::SlurmAnswers)]
-#[case::nodes_are_missing(Reach::Partial { missing: 20 }, Standing::False, Reason::SlurmUnknown)]
-#[case::unknown(Reach::Unknown { cause: "it is down".into(), advice: "look".into() }, Standing::False, Reason::SlurmUnknown)]
-fn a_nodeset_says_whether_slurm_can_be_asked(#[case] reach: Reach, #[case] standing: Standing, #[case] reason: Reason) {
-    let saying = said(reach).0.unwrap();
-    assert_eq!((saying.standing, saying.reason), (standing, reason));
+#[case::answers(Reach::Answers, ConditionStatus::True, Reason::SlurmAnswers)]
+#[case::one_failure(Reach::Fading(Duration::from_secs(9)), ConditionStatus::True, Reason::SlurmAnswers)]
+#[case::nodes_are_missing(Reach::Partial { missing: 20 }, ConditionStatus::False, Reason::SlurmUnknown)]
+#[case::unknown(Reach::Unknown { cause: "it is down".into(), advice: "look".into() }, ConditionStatus::False, Reason::SlurmUnknown)]
+fn a_nodeset_says_whether_slurm_can_be_asked(#[case] reach: Reach, #[case] status: ConditionStatus, #[case] reason: Reason) {
+    let condition_update = said(reach).0.unwrap();
+    assert_eq!((condition_update.status, condition_update.reason), (status, reason));
 }
 
 #[test]

@@ -34,8 +34,8 @@ fn needed(by: &str) -> Record {
 }
 
 fn said(plan: &Plan) -> String {
-    let saying = plan.report.sayings.iter().find(|saying| saying.type_ == RECORDS_CURRENT);
-    saying.map(|saying| saying.message.clone()).unwrap_or_default()
+    let condition_update = plan.report.condition_updates.iter().find(|condition_update| condition_update.type_ == RECORDS_CURRENT);
+    condition_update.map(|condition_update| condition_update.message.clone()).unwrap_or_default()
 }
 
 #[rstest]
