@@ -31,7 +31,7 @@ pub const POD_DEADLINE: &str = "nodeset.slinky.slurm.net/pod-deadline";
 /// On a worker pod or a NodeSet: an RFC 3339 moment, or a length of time such as `30m` counted from when the worker's drain began, after which a
 /// worker that is to leave leaves with its jobs. What a pod says counts before what its NodeSet says.
 pub const DRAIN_DEADLINE: &str = "slipway.dev/drain-deadline";
-/// On a worker pod or a NodeSet: exactly `"true"`: a worker that is to leave leaves at once, with its jobs.
+/// On a worker pod or a NodeSet: exactly `"true"`: a worker that is to be deleted is deleted at once, and its running jobs are killed.
 pub const FORCE_DELETE: &str = "slipway.dev/force-delete";
 /// On a Kubernetes node: the reason to drain with while it is cordoned.
 pub const NODE_CORDON_REASON: &str = "nodeset.slinky.slurm.net/node-cordon-reason";

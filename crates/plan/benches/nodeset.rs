@@ -10,7 +10,7 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, Layout, Leave, Maintenance, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage,
+        Finish, Hold, Host, InSlurm, Layout, JobPolicy, Maintenance, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage,
         Tries, Update, Worker, nodeset as plan,
     },
 };
@@ -48,7 +48,7 @@ fn worker(ordinal: u32) -> Worker {
         is_current: true,
         deletion_cost: 0,
         is_cordoned: false,
-        leave: Leave::WhenEmpty,
+        job_policy: JobPolicy::Wait,
         in_slurm: InSlurm {
             is_registered: Answer::Yes,
             is_drained: Answer::No,

@@ -52,7 +52,7 @@ pub fn gate(deed: &Deed, room: Room) -> Verdict {
     }
     match ends_jobs {
         Answer::Unknown(cause) if !may_end_jobs => {
-            Verdict::Wait(format!("waits to {what}: whether that would end jobs is unknown, as {cause}"))
+            Verdict::Wait(format!("waits to {what}: cannot tell whether that would kill jobs: {cause}"))
         }
         Answer::Yes if !may_end_jobs => Verdict::Wait(format!("waits to {what}: jobs are running there")),
         _ if *costs_a_worker && room.available <= room.floor => {

@@ -25,7 +25,7 @@ mod in_slurm;
 mod layout;
 mod maintenance;
 mod mirror;
-mod permit;
+mod job_policy;
 mod pin;
 mod place;
 mod reach;
@@ -49,7 +49,7 @@ pub use in_slurm::{Finish, Hold, InSlurm};
 pub use layout::Layout;
 pub use maintenance::{Booking, Maintenance, Reserved, Seen, Told};
 pub use mirror::plan_protection;
-pub use permit::{Permit, doubts};
+pub use job_policy::{JobPolicy, JobPolicyAnnotation, doubts};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
 pub use place::{Moves, Place, Refusal, annotations_applied};
 pub use reach::Reach;
@@ -61,7 +61,7 @@ pub use slot::Slot;
 pub use tries::Tries;
 pub use update::Update;
 pub use scale_in::plan_scale_in;
-pub use worker::{StaleNode, Host, Leave, Phase, Shown, Stage, Worker, claimant};
+pub use worker::{StaleNode, Host, Phase, Shown, Stage, Worker, claimant};
 
 /// Pods created in one pass: enough to keep the API server busy, few enough that a pass ends in time.
 const MAX_CREATIONS: usize = 250;

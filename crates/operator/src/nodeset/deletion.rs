@@ -11,7 +11,7 @@ use slipway_api::{
 };
 use slipway_plan::{
     Action,
-    nodeset::{Leave, Permit, Remains, Slot, Worker, deletion},
+    nodeset::{JobPolicy, JobPolicyAnnotation, Remains, Slot, Worker, deletion},
 };
 use slipway_runtime::{apply::Id, events::Kind, metrics::Write, queue::Next};
 use tokio::time::Instant;
@@ -73,7 +73,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     let (now, uid) = (context.clock.now(), nodeset.uid().unwrap_or_default());
     let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     let partition = name::slurm_nodeset(&nodeset.name_any(), hostname);
-    let permit = Permit::read(nodeset.annotations());
+    let annotation = JobPolicyAnnotation::read(nodeset.annotations());
     let remains = Remains {
         workers: &workers,
         stale_nodes: cluster.is_known().map(|()| stale_nodes.as_slice()),
@@ -84,7 +84,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
         cluster_is_gone: cluster_is_gone(&namespace, controller, context),
         is_orphaning: nodeset.finalizers().iter().any(|finalizer| finalizer == ORPHAN),
         has_orphans: !observe_orphans(nodeset, context).is_empty(),
-        leave: permit.map_or(Leave::WhenEmpty, |permit| permit.leave(nodeset.metadata.deletion_timestamp.as_ref().map(|time| time.0))),
+        job_policy: annotation.map_or(JobPolicy::Wait, |annotation| annotation.policy(nodeset.metadata.deletion_timestamp.as_ref().map(|time| time.0))),
         now,
     };
     let mut plan = deletion(&remains);

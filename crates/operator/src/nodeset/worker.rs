@@ -7,7 +7,7 @@ use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, annotation, label, name};
 use slipway_plan::{
     finding::{Finding, Weight},
-    nodeset::{Hold, Host, InSlurm, Leave, Permit, Phase, Record, Revisions, Shown, Slot, Stage, Worker, doubts},
+    nodeset::{Hold, Host, InSlurm, JobPolicy, JobPolicyAnnotation, Phase, Record, Revisions, Shown, Slot, Stage, Worker, doubts},
 };
 use slipway_runtime::view::{NodeView, PodView};
 
@@ -67,7 +67,7 @@ pub(super) fn observe_workers(
             is_current: true,
             deletion_cost: 0,
             is_cordoned: false,
-            leave: Leave::WhenEmpty,
+            job_policy: JobPolicy::Wait,
             node: hostname,
             in_slurm: InSlurm::unknown("its pod was just created"),
             record: Record::default(),
@@ -102,7 +102,7 @@ struct Set<'a> {
     revisions: &'a Revisions,
     min_ready: SignedDuration,
     /// What the NodeSet permits workers that say nothing themselves.
-    permit: Option<Permit>,
+    annotation: Option<JobPolicyAnnotation>,
     propagated: &'a [String],
 }
 
@@ -123,7 +123,7 @@ impl<'a> Set<'a> {
             name: nodeset.name_any(),
             revisions,
             min_ready: SignedDuration::from_secs(nodeset.spec.min_ready_seconds.unwrap_or(0).into()),
-            permit: Permit::read(nodeset.annotations()),
+            annotation: JobPolicyAnnotation::read(nodeset.annotations()),
             propagated,
         }
     }
@@ -150,7 +150,7 @@ impl<'a> Set<'a> {
             hash: pod.labels().get(label::TEMPLATE_HASH).cloned().unwrap_or_default(),
             deletion_cost: pod.annotations().get(annotation::POD_DELETION_COST).map_or(0, |cost| deletion_cost(cost)),
             is_cordoned: pod.annotations().get(annotation::POD_CORDON).is_some_and(|cordon| cordon == "true"),
-            leave: self.leave(pod, &in_slurm),
+            job_policy: self.job_policy(pod, &in_slurm),
             node: node_of(pod),
             in_slurm,
             record,
@@ -182,10 +182,10 @@ impl<'a> Set<'a> {
     }
 
     /// A pod's own word counts, the NodeSet's only where the pod says nothing.
-    fn leave(&self, pod: &PodView, in_slurm: &InSlurm) -> Leave {
-        let permit = Permit::read(pod.annotations()).or(self.permit);
+    fn job_policy(&self, pod: &PodView, in_slurm: &InSlurm) -> JobPolicy {
+        let annotation = JobPolicyAnnotation::read(pod.annotations()).or(self.annotation);
         let drained_since = in_slurm.reason_since.filter(|_| in_slurm.hold == Hold::DrainedByUs);
-        permit.map_or(Leave::WhenEmpty, |permit| permit.leave(drained_since))
+        annotation.map_or(JobPolicy::Wait, |annotation| annotation.policy(drained_since))
     }
 }
 

@@ -9,7 +9,7 @@ use slipway_api::{
 };
 
 use super::{
-    StaleNode, Hold, Leave, Maintenance, Needed, Stage, Worker, stale_node,
+    StaleNode, Hold, JobPolicy, Maintenance, Needed, Stage, Worker, stale_node,
     record::{self, Fate},
 };
 use crate::{
@@ -44,7 +44,7 @@ pub struct Remains<'a> {
     /// Whether pods like its workers are there that nobody controls.
     pub has_orphans: bool,
     /// What the user permits for the whole.
-    pub leave: Leave,
+    pub job_policy: JobPolicy,
     pub now: Timestamp,
 }
 
@@ -86,12 +86,12 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
             what: format!("delete pod `{}`", worker.name),
             is_ours: true,
             ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
-            may_end_jobs: worker.leave.permits(*now),
+            may_end_jobs: worker.job_policy.may_kill_jobs(*now),
             costs_a_worker: false, // all of them are to go
         };
         match gate(&deed, Room { available: 0, floor: 0 }) {
             Verdict::Allowed => plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }),
-            Verdict::Wait(why) | Verdict::Refused(why) => waits.push((why, worker.leave)),
+            Verdict::Wait(why) | Verdict::Refused(why) => waits.push((why, worker.job_policy)),
         }
         let is_told = worker.in_slurm.hold == Hold::DrainedByUs && worker.in_slurm.our_reason() == Some(DELETED);
         let is_ours_to_tell = worker.in_slurm.may_get_jobs() || worker.in_slurm.hold == Hold::DrainedByUs;
@@ -102,8 +102,8 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
     if !to_drain.is_empty() {
         plan.actions.push(Action::Drain { nodes: to_drain, reason: DELETED.to_owned() });
     }
-    let deadlines = workers.iter().filter_map(|worker| match worker.leave {
-        Leave::After(deadline) if deadline > *now => Some(deadline),
+    let deadlines = workers.iter().filter_map(|worker| match worker.job_policy {
+        JobPolicy::KillAfter(deadline) if deadline > *now => Some(deadline),
         _ => None,
     });
     if let Some(next) = deadlines.min() {
@@ -113,8 +113,8 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
         Some((first, _)) => {
             let more = if waits.len() > 1 { format!("; and {} more like it", waits.len() - 1) } else { String::new() };
             format!(
-                "is being deleted and {first}{more}; it goes on when the jobs have ended, and sooner, with them, only if you annotate the NodeSet with \
-                 `{FORCE_DELETE}: \"true\"`, or with `{DRAIN_DEADLINE}` and a time"
+                "is being deleted and {first}{more}; deletion continues when the jobs have ended; to continue sooner and kill the jobs, annotate the \
+                 NodeSet with `{FORCE_DELETE}: \"true\"` or with `{DRAIN_DEADLINE}` and a time"
             )
         }
         None => format!("is being deleted: {} workers are left", workers.len()),
@@ -124,8 +124,8 @@ fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
 
 /// No pod is left: waits for jobs, then has the records deleted, then lets go.
 fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan: &mut Plan) {
-    let Remains { stale_nodes, forgotten_at, jobs, partition, leave, now, .. } = remains;
-    let is_forced = leave.permits(*now);
+    let Remains { stale_nodes, forgotten_at, jobs, partition, job_policy, now, .. } = remains;
+    let is_forced = job_policy.may_kill_jobs(*now);
     // First, because jobs that such a node still holds would never end.
     if let Some(down) = stale_nodes.as_ref().ok().and_then(|stale_nodes| stale_node::set_down(stale_nodes.iter())) {
         plan.actions.push(down);
@@ -144,7 +144,7 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
             let named = jobs.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = if jobs.len() > NAMED { format!(" and {} more", jobs.len() - NAMED) } else { String::new() };
             let words = format!(
-                "is being deleted and waits: jobs {named}{more} still name partition `{partition}` or its nodes, and Slurm would end them with it; cancel \
+                "is being deleted and waits: jobs {named}{more} still name partition `{partition}` or its nodes, and Slurm would kill them with it; cancel \
                  them or move them (`scontrol update jobid=... partition=...`)"
             );
             return plan.report.wait(Reason::Deleting, words);
@@ -230,7 +230,7 @@ mod tests {
             cluster_is_gone: false,
             is_orphaning: false,
             has_orphans: false,
-            leave: Leave::WhenEmpty,
+            job_policy: JobPolicy::Wait,
             now: now(),
         }
     }
@@ -262,7 +262,7 @@ mod tests {
         let told = |in_slurm: InSlurm| InSlurm { hold: Hold::DrainedByUs, reason: format!("{REASON_PREFIX}{DELETED}"), ..in_slurm };
         let workers = [worker(0, Stage::Ready, told(drained())), worker(1, Stage::Ready, told(busy()))];
         assert_eq!(words(&remains(&workers, &[], &[])), ["delete pod `w-0`"]);
-        let forced: Vec<Worker> = workers.iter().map(|worker| Worker { leave: Leave::Now, ..worker.clone() }).collect();
+        let forced: Vec<Worker> = workers.iter().map(|worker| Worker { job_policy: JobPolicy::KillNow, ..worker.clone() }).collect();
         assert_eq!(words(&remains(&forced, &[], &[])), ["delete pod `w-0`", "delete pod `w-1`"]);
     }
 
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(words(&unknown_jobs), [""; 0]);
         let unknown_records = Remains { stale_nodes: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
         assert_eq!(words(&unknown_records), [""; 0]);
-        let forced = Remains { jobs: Err("?".into()), stale_nodes: Err("?".into()), leave: Leave::Now, ..remains(&[], &[], &[]) };
+        let forced = Remains { jobs: Err("?".into()), stale_nodes: Err("?".into()), job_policy: JobPolicy::KillNow, ..remains(&[], &[], &[]) };
         assert_eq!(words(&forced), ["release the NodeSet"]);
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let just_now = Remains { forgotten_at: Some(now()), ..remains(&[], &[], &[]) };
         assert_eq!(words(&just_now), [""; 0]);
         assert_eq!(deletion(&just_now).wake_after, Some(SAVED_AFTER.unsigned_abs()));
-        let forced = Remains { leave: Leave::Now, ..just_now };
+        let forced = Remains { job_policy: JobPolicy::KillNow, ..just_now };
         assert_eq!(words(&forced), ["release the NodeSet"]);
         let saved = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &[], &[]) };
         assert_eq!(words(&saved), ["release the NodeSet"]);
@@ -314,14 +314,14 @@ mod tests {
 
     #[rstest]
     #[case::reserved(Needed::By("reservation `r` names it".into()), "the record of node `w-0` stays: reservation `r` names it")]
-    #[case::not_known(Needed::default(), "waits to delete the record of node `w-0`: whether that would end jobs is unknown")]
+    #[case::not_known(Needed::default(), "waits to delete the record of node `w-0`: cannot tell whether that would kill jobs")]
     fn a_record_that_is_needed_is_waited_for_and_only_force_tries(#[case] needed: Needed, #[case] message: &str) {
         let needed = super::super::Record { needed, ..Default::default() };
         let stale_nodes = [StaleNode { record: needed, ..stale_node(0, gone()) }];
         let plan = deletion(&remains(&[], &stale_nodes, &[]));
         assert_eq!(plan.actions, []);
         assert!(plan.report.message().contains(message), "{}", plan.report.message());
-        assert_eq!(words(&Remains { leave: Leave::Now, ..remains(&[], &stale_nodes, &[]) }), ["forget w-0"]);
+        assert_eq!(words(&Remains { job_policy: JobPolicy::KillNow, ..remains(&[], &stale_nodes, &[]) }), ["forget w-0"]);
     }
 
     #[test]
@@ -362,7 +362,7 @@ mod tests {
         let told = Told { booking: None, refusal: Some("error 2055".into()), again_in: Duration::from_secs(5) };
         let refused = Maintenance { told: Some(told), ..ours.clone() };
         assert!(deletion(&with(&refused, &stale_nodes)).report.message().contains("error 2055"));
-        assert_eq!(words(&Remains { leave: Leave::Now, ..with(&refused, &[]) }), ["release the NodeSet"]);
+        assert_eq!(words(&Remains { job_policy: JobPolicy::KillNow, ..with(&refused, &[]) }), ["release the NodeSet"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use slipway_api::{
 };
 
 use super::{
-    Leave, Observed, Stage, Worker, daemon, ended, switch,
+    JobPolicy, Observed, Stage, Worker, daemon, ended, switch,
     tries::{until, written},
     update,
 };
@@ -65,7 +65,7 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
             what: format!("delete pod `{}`", worker.name),
             is_ours: true,
             ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
-            may_end_jobs: worker.leave.permits(now),
+            may_end_jobs: worker.job_policy.may_kill_jobs(now),
             costs_a_worker,
         };
         match gate(&deed, Room { available, floor }) {
@@ -75,8 +75,8 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
             }
             Verdict::Wait(why) | Verdict::Refused(why) => {
                 let waits_for_jobs = deed.ends_jobs != Answer::No && !deed.may_end_jobs;
-                waits.push((why, waits_for_jobs.then_some(worker.leave)));
-                wake_at_deadline(worker.leave, observed, plan);
+                waits.push((why, waits_for_jobs.then_some(worker.job_policy)));
+                wake_at_deadline(worker.job_policy, observed, plan);
             }
         }
     }
@@ -88,21 +88,23 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     leaving
 }
 
-/// What a user can do about jobs that keep a worker from leaving, or has done.
-fn way_out(leave: Leave) -> String {
-    match leave {
-        Leave::After(deadline) => format!("; at {} it leaves with its jobs, as annotation `{DRAIN_DEADLINE}` says", written(deadline)),
-        Leave::WhenEmpty | Leave::Now => format!(
-            "; it leaves when its jobs have ended, and sooner, with its jobs, only if you annotate the pod with `{FORCE_DELETE}: \"true\"`, \
+/// The remedy for a deletion that waits for jobs.
+fn way_out(job_policy: JobPolicy) -> String {
+    match job_policy {
+        JobPolicy::KillAfter(deadline) => {
+            format!("; at {} the pod is deleted and its running jobs are killed (annotation `{DRAIN_DEADLINE}`)", written(deadline))
+        },
+        JobPolicy::Wait | JobPolicy::KillNow => format!(
+            "; the pod is deleted when its jobs have ended; to delete it sooner and kill its jobs, annotate it with `{FORCE_DELETE}: \"true\"` \
              or with `{DRAIN_DEADLINE}` and a time"
         ),
     }
 }
 
 /// No watch tells that a deadline has come.
-fn wake_at_deadline(leave: Leave, observed: &Observed<'_>, plan: &mut Plan) {
-    match leave {
-        Leave::After(deadline) if deadline > observed.now => plan.wake_within(until(deadline, observed.now)),
+fn wake_at_deadline(job_policy: JobPolicy, observed: &Observed<'_>, plan: &mut Plan) {
+    match job_policy {
+        JobPolicy::KillAfter(deadline) if deadline > observed.now => plan.wake_within(until(deadline, observed.now)),
         _ => {}
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
         is_current: true,
         deletion_cost: 0,
         is_cordoned: false,
-        leave: Leave::WhenEmpty,
+        job_policy: JobPolicy::Wait,
         shown: shown(&in_slurm),
         in_slurm,
         record: Record::default(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use slipway_api::{name, slurm_node::PodInfo};
 
-use super::{InSlurm, Record, Slot};
+use super::{InSlurm, JobPolicy, Record, Slot};
 use crate::gate::Answer;
 
 /// A worker pod.
@@ -36,7 +36,7 @@ pub struct Worker {
     /// Whether a user marked it so that no job comes to it.
     pub is_cordoned: bool,
     /// What a user permits when it is to leave and jobs are running.
-    pub leave: Leave,
+    pub job_policy: JobPolicy,
     /// Name of its node in Slurm, and what Slurm says about that.
     pub node: String,
     pub in_slurm: InSlurm,
@@ -80,18 +80,6 @@ pub struct Host {
     pub features: Option<Result<BTreeSet<String>, String>>,
 }
 
-/// What a user permits when a worker is to leave and jobs are running.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leave {
-    /// The jobs end by themselves.
-    #[default]
-    WhenEmpty,
-    /// From this moment on it leaves with its jobs.
-    After(Timestamp),
-    /// It leaves with its jobs.
-    Now,
-}
-
 /// What a pod shows of its node in Slurm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
@@ -119,17 +107,6 @@ pub fn claimant(slot: &Slot, pod: &str, hostname: &str, nodeset: &str) -> String
     match slot {
         Slot::Ordinal(_) => pod.to_owned(),
         Slot::Node(_) => name::worker_claimant(nodeset, hostname),
-    }
-}
-
-impl Leave {
-    /// Whether a user wants the worker to leave with its jobs now.
-    pub fn permits(self, now: Timestamp) -> bool {
-        match self {
-            Self::WhenEmpty => false,
-            Self::After(deadline) => deadline <= now,
-            Self::Now => true,
-        }
     }
 }
 

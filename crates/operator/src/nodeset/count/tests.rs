@@ -1,5 +1,5 @@
 use rstest::rstest;
-use slipway_plan::nodeset::{Finish, Hold, Leave, Phase, Shown};
+use slipway_plan::nodeset::{Finish, Hold, JobPolicy, Phase, Shown};
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn worker(stage: Stage, in_slurm: InSlurm) -> Worker {
         is_current: true,
         deletion_cost: 0,
         is_cordoned: false,
-        leave: Leave::WhenEmpty,
+        job_policy: JobPolicy::Wait,
         node: "w-0".to_owned(),
         in_slurm,
         record: slipway_plan::nodeset::Record::default(),

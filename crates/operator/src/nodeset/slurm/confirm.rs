@@ -30,7 +30,7 @@ impl Cluster<'_> {
         let leaving: Vec<&Worker> = workers.iter().filter(|worker| wanted.contains(worker.uid.as_str())).collect();
         // Who a user wants gone with its jobs is asked for nothing; that it is still the same pod, the deletion itself makes sure of.
         let now = self.context.clock.now();
-        let (permitted, leaving): (Vec<&Worker>, Vec<&Worker>) = leaving.into_iter().partition(|worker| worker.leave.permits(now));
+        let (permitted, leaving): (Vec<&Worker>, Vec<&Worker>) = leaving.into_iter().partition(|worker| worker.job_policy.may_kill_jobs(now));
         if leaving.is_empty() {
             return false;
         }

@@ -132,19 +132,19 @@ fn the_host_says_why_it_takes_no_work(#[case] node: Option<Value>, #[case] cordo
 }
 
 #[rstest]
-#[case::nobody_said_anything(json!({}), json!({}), Leave::WhenEmpty)]
-#[case::nodeset_forces(json!({ FORCE_DELETE: "true" }), json!({}), Leave::Now)]
-#[case::pod_forces(json!({}), json!({ FORCE_DELETE: "true" }), Leave::Now)]
-#[case::pod_spares(json!({ FORCE_DELETE: "true" }), json!({ FORCE_DELETE: "false" }), Leave::WhenEmpty)]
-#[case::pod_gives_time(json!({ FORCE_DELETE: "true" }), json!({ DRAIN_DEADLINE: "30m" }), Leave::After(moment("2026-01-02T05:30:00Z")))]
-#[case::pod_gives_more_time(json!({ DRAIN_DEADLINE: "30m" }), json!({ DRAIN_DEADLINE: "1h" }), Leave::After(moment("2026-01-02T06:00:00Z")))]
-#[case::nodeset_gives_time(json!({ DRAIN_DEADLINE: "30m" }), json!({}), Leave::After(moment("2026-01-02T05:30:00Z")))]
-#[case::moment(json!({}), json!({ DRAIN_DEADLINE: READY_AT }), Leave::After(moment(READY_AT)))]
-#[case::unreadable_pod(json!({ FORCE_DELETE: "true" }), json!({ DRAIN_DEADLINE: "soon" }), Leave::WhenEmpty)]
-#[case::unreadable_nodeset(json!({ FORCE_DELETE: "yes" }), json!({}), Leave::WhenEmpty)]
-fn a_pods_word_on_leaving_counts_before_that_of_its_nodeset(#[case] nodeset_says: Value, #[case] pod_says: Value, #[case] expected: Leave) {
+#[case::nobody_said_anything(json!({}), json!({}), JobPolicy::Wait)]
+#[case::nodeset_forces(json!({ FORCE_DELETE: "true" }), json!({}), JobPolicy::KillNow)]
+#[case::pod_forces(json!({}), json!({ FORCE_DELETE: "true" }), JobPolicy::KillNow)]
+#[case::pod_spares(json!({ FORCE_DELETE: "true" }), json!({ FORCE_DELETE: "false" }), JobPolicy::Wait)]
+#[case::pod_gives_time(json!({ FORCE_DELETE: "true" }), json!({ DRAIN_DEADLINE: "30m" }), JobPolicy::KillAfter(moment("2026-01-02T05:30:00Z")))]
+#[case::pod_gives_more_time(json!({ DRAIN_DEADLINE: "30m" }), json!({ DRAIN_DEADLINE: "1h" }), JobPolicy::KillAfter(moment("2026-01-02T06:00:00Z")))]
+#[case::nodeset_gives_time(json!({ DRAIN_DEADLINE: "30m" }), json!({}), JobPolicy::KillAfter(moment("2026-01-02T05:30:00Z")))]
+#[case::moment(json!({}), json!({ DRAIN_DEADLINE: READY_AT }), JobPolicy::KillAfter(moment(READY_AT)))]
+#[case::unreadable_pod(json!({ FORCE_DELETE: "true" }), json!({ DRAIN_DEADLINE: "soon" }), JobPolicy::Wait)]
+#[case::unreadable_nodeset(json!({ FORCE_DELETE: "yes" }), json!({}), JobPolicy::Wait)]
+fn a_pods_word_on_leaving_counts_before_that_of_its_nodeset(#[case] nodeset_says: Value, #[case] pod_says: Value, #[case] expected: JobPolicy) {
     let seen = Seen { in_slurm: drained(), ..seen() };
-    assert_eq!(worker(&nodeset(0, &nodeset_says), annotated(&pod_says), seen).leave, expected);
+    assert_eq!(worker(&nodeset(0, &nodeset_says), annotated(&pod_says), seen).job_policy, expected);
 }
 
 #[rstest]
@@ -154,7 +154,7 @@ fn a_pods_word_on_leaving_counts_before_that_of_its_nodeset(#[case] nodeset_says
 #[case::down(Hold::DownByUs)]
 fn a_length_of_time_runs_only_while_the_drain_is_ours(#[case] hold: Hold) {
     let seen = Seen { in_slurm: InSlurm { hold, ..drained() }, ..seen() };
-    assert_eq!(worker(&nodeset(0, &json!({ DRAIN_DEADLINE: "0s" })), pod(), seen).leave, Leave::WhenEmpty);
+    assert_eq!(worker(&nodeset(0, &json!({ DRAIN_DEADLINE: "0s" })), pod(), seen).job_policy, JobPolicy::Wait);
 }
 
 #[test]

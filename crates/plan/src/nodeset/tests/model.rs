@@ -35,8 +35,8 @@ fn host() -> impl Strategy<Value = Option<Host>> {
     prop::sample::select(vec![None, host(None), host(None), host(Some("fan"))])
 }
 
-fn leave() -> impl Strategy<Value = Leave> {
-    prop::sample::select(vec![Leave::WhenEmpty, Leave::WhenEmpty, Leave::After(at(0)), Leave::After(at(1)), Leave::Now])
+fn job_policy() -> impl Strategy<Value = JobPolicy> {
+    prop::sample::select(vec![JobPolicy::Wait, JobPolicy::Wait, JobPolicy::KillAfter(at(0)), JobPolicy::KillAfter(at(1)), JobPolicy::KillNow])
 }
 
 fn phase() -> impl Strategy<Value = Phase> {
@@ -45,11 +45,11 @@ fn phase() -> impl Strategy<Value = Phase> {
 
 /// Workers in any state, each at an ordinal of its own.
 pub(super) fn fleet() -> impl Strategy<Value = Vec<Worker>> {
-    let one = (stage(), phase(), in_slurm(), -1..2_i32, host(), any::<bool>(), leave());
+    let one = (stage(), phase(), in_slurm(), -1..2_i32, host(), any::<bool>(), job_policy());
     prop::collection::btree_map(0..20_u32, one, 0..12).prop_map(|fleet| {
-        let worker = |(ordinal, (stage, phase, in_slurm, deletion_cost, host, is_cordoned, leave))| {
+        let worker = |(ordinal, (stage, phase, in_slurm, deletion_cost, host, is_cordoned, job_policy))| {
             let gone_by = (stage == Stage::Going).then(|| at(0));
-            Worker { phase, gone_by, host, deletion_cost, is_cordoned, leave, ..worker(ordinal, stage, in_slurm) }
+            Worker { phase, gone_by, host, deletion_cost, is_cordoned, job_policy, ..worker(ordinal, stage, in_slurm) }
         };
         fleet.into_iter().map(worker).collect()
     })
@@ -202,12 +202,12 @@ proptest! {
     fn a_worker_that_may_have_or_get_a_job_is_deleted_only_where_a_user_wants_it(world in world(), replicas in 0..12_usize) {
         for action in world.plan(replicas).actions {
             if let Action::DeleteWorker { uid, .. } = action {
-                let Worker { stage, in_slurm, leave, .. } = world.fleet.iter().find(|worker| worker.uid == uid).unwrap();
+                let Worker { stage, in_slurm, job_policy, .. } = world.fleet.iter().find(|worker| worker.uid == uid).unwrap();
                 let gets_none = *stage == Stage::Ended || (in_slurm.has("Down") && in_slurm.has("NotResponding"));
                 let is_safe = in_slurm.is_registered == Answer::No
                     || in_slurm.is_drained == Answer::Yes
                     || (gets_none && in_slurm.is_busy == Answer::No);
-                prop_assert!(is_safe || leave.permits(at(0)));
+                prop_assert!(is_safe || job_policy.may_kill_jobs(at(0)));
             }
         }
     }

@@ -26,22 +26,22 @@ fn away(in_slurm: InSlurm) -> InSlurm {
 #[case::down_and_silent_and_of_its_jobs_nothing_is_known(InSlurm { is_busy: unknown().is_busy, ..away(idle()) }, &[])]
 #[case::not_in_slurm(unregistered(), &["delete pod `w-1`"])]
 fn a_surplus_worker_is_drained_and_leaves_when_it_is_empty(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
-    let workers = [worker(0, Stage::Ready, idle()), surplus(in_slurm, Leave::WhenEmpty)];
+    let workers = [worker(0, Stage::Ready, idle()), surplus(in_slurm, JobPolicy::Wait)];
     assert_eq!(deeds(&plan(&workers, 1)), actions);
 }
 
-fn surplus(in_slurm: InSlurm, leave: Leave) -> Worker {
-    Worker { deletion_cost: -1, leave, ..worker(1, Stage::Ready, in_slurm) }
+fn surplus(in_slurm: InSlurm, job_policy: JobPolicy) -> Worker {
+    Worker { deletion_cost: -1, job_policy, ..worker(1, Stage::Ready, in_slurm) }
 }
 
 #[rstest]
-#[case::forced(Leave::Now, true)]
-#[case::deadline_passed(Leave::After(at(0)), true)]
-#[case::deadline_ahead(Leave::After(at(1)), false)]
-#[case::nothing_said(Leave::WhenEmpty, false)]
-fn a_user_can_let_a_worker_leave_with_its_jobs(#[case] leave: Leave, #[case] leaves: bool) {
+#[case::forced(JobPolicy::KillNow, true)]
+#[case::deadline_passed(JobPolicy::KillAfter(at(0)), true)]
+#[case::deadline_ahead(JobPolicy::KillAfter(at(1)), false)]
+#[case::nothing_said(JobPolicy::Wait, false)]
+fn a_user_can_let_a_worker_leave_with_its_jobs(#[case] job_policy: JobPolicy, #[case] leaves: bool) {
     for in_slurm in [busy(), draining(), by_others(draining()), unknown()] {
-        let plan = plan(&[worker(0, Stage::Ready, idle()), surplus(in_slurm.clone(), leave)], 1);
+        let plan = plan(&[worker(0, Stage::Ready, idle()), surplus(in_slurm.clone(), job_policy)], 1);
         let is_deleted = plan.actions.iter().any(|action| matches!(action, Action::DeleteWorker { name, .. } if name == "w-1"));
         assert_eq!(is_deleted, leaves, "{in_slurm:?}");
     }
@@ -49,7 +49,7 @@ fn a_user_can_let_a_worker_leave_with_its_jobs(#[case] leave: Leave, #[case] lea
 
 #[test]
 fn what_a_user_permits_makes_nobody_leave_who_is_not_to() {
-    let workers = [Worker { leave: Leave::Now, ..worker(0, Stage::Ready, busy()) }];
+    let workers = [Worker { job_policy: JobPolicy::KillNow, ..worker(0, Stage::Ready, busy()) }];
     assert_eq!(deeds(&plan(&workers, 1)), [""; 0]);
 }
 
@@ -57,7 +57,7 @@ fn what_a_user_permits_makes_nobody_leave_who_is_not_to() {
 fn not_even_force_takes_a_worker_that_is_needed() {
     // The other one does not serve yet, so this one has to.
     let workers =
-        [Worker { deletion_cost: 5, available_from: Some(at(9)), ..worker(0, Stage::Ready, idle()) }, surplus(busy(), Leave::Now)];
+        [Worker { deletion_cost: 5, available_from: Some(at(9)), ..worker(0, Stage::Ready, idle()) }, surplus(busy(), JobPolicy::KillNow)];
     let plan = plan(&workers, 1);
     assert_eq!(deeds(&plan), [DRAIN]);
     assert_eq!(plan.report.message(), "waits to delete pod `w-1`: 1 workers are available and 1 must stay so");
@@ -73,19 +73,19 @@ fn many_are_drained_in_one_call() {
 
 #[rstest]
 #[case::nothing_said(
-    Leave::WhenEmpty,
-    "waits to delete pod `w-1`: jobs are running there; it leaves when its jobs have ended, and sooner, with its jobs, only if you annotate the pod \
-     with `slipway.dev/force-delete: \"true\"`, or with `slipway.dev/drain-deadline` and a time",
+    JobPolicy::Wait,
+    "waits to delete pod `w-1`: jobs are running there; the pod is deleted when its jobs have ended; to delete it sooner and kill its jobs, \
+     annotate it with `slipway.dev/force-delete: \"true\"` or with `slipway.dev/drain-deadline` and a time",
     None
 )]
 #[case::a_deadline(
-    Leave::After(at(90)),
-    "waits to delete pod `w-1`: jobs are running there; at 1970-01-01T00:01:30Z it leaves with its jobs, as annotation `slipway.dev/drain-deadline` \
-     says",
+    JobPolicy::KillAfter(at(90)),
+    "waits to delete pod `w-1`: jobs are running there; at 1970-01-01T00:01:30Z the pod is deleted and its running jobs are killed (annotation \
+     `slipway.dev/drain-deadline`)",
     Some(Duration::from_secs(90))
 )]
-fn waiting_to_scale_in_says_why_and_what_to_do(#[case] leave: Leave, #[case] message: &str, #[case] wake: Option<Duration>) {
-    let plan = plan(&[worker(0, Stage::Ready, idle()), surplus(draining(), leave)], 1);
+fn waiting_to_scale_in_says_why_and_what_to_do(#[case] job_policy: JobPolicy, #[case] message: &str, #[case] wake: Option<Duration>) {
+    let plan = plan(&[worker(0, Stage::Ready, idle()), surplus(draining(), job_policy)], 1);
     assert_eq!((plan.report.reason(), plan.report.message().as_str()), (Reason::WaitingForSlurm, message));
     assert_eq!(plan.wake_after, wake);
 }
@@ -95,7 +95,7 @@ fn not_knowing_is_said_as_well() {
     let workers = [worker(0, Stage::Ready, unknown()), worker(1, Stage::Ready, unknown()), worker(2, Stage::Ready, unknown())];
     let message = plan(&workers, 1).report.message();
     let expected =
-        "waits to delete pod `w-2`: whether that would end jobs is unknown, as nobody asked Slurm; and 1 more like it; it leaves when";
+        "waits to delete pod `w-2`: cannot tell whether that would kill jobs: nobody asked Slurm; and 1 more like it; the pod is deleted when";
     assert!(message.starts_with(expected), "{message}");
 }
 
