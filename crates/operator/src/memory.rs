@@ -17,7 +17,7 @@ use slipway_plan::{
     Marks,
     drift::Accepted,
     finding::Finding,
-    nodeset::{Hold, Keeper, Place, Revision, Slot, Tries},
+    nodeset::{Hold, Keeper, Place, Revision, Slot, ReplacementBackoff},
 };
 use slipway_slurm::registration::Inputs;
 
@@ -71,7 +71,7 @@ pub(crate) struct Memory {
     /// What the last pod of a node told slurmctld about it, likewise.
     pub(crate) inputs: Map<String, Inputs>,
     /// Workers that had to be replaced, by the UID of their NodeSet.
-    pub(crate) tries: Map<String, Tries>,
+    pub(crate) backoff: Map<String, ReplacementBackoff>,
     /// The template that was last stored, by the UID of its NodeSet.
     pub(crate) stored: Map<String, (Revision, Timestamp)>,
     /// The configuration that each Controller wants, by `namespace/name`.

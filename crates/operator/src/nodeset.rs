@@ -20,7 +20,7 @@ pub(crate) mod shown;
 mod site;
 mod slurm;
 mod ssh;
-mod tries;
+mod replacement_backoff;
 mod worker;
 
 use std::{sync::Arc, time::Duration};
@@ -120,7 +120,7 @@ async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<boo
 /// Does what is planned and writes down how it stands. Where no pod can be made, those that are there are still told of and shown as they are.
 async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Report) -> Result<(), Error> {
     let Picture { nodeset, workers, stale_nodes, cluster, context, .. } = picture;
-    tries::count(nodeset, &picture.tries, &actions, workers, context);
+    replacement_backoff::count(nodeset, &picture.backoff, &actions, workers, context);
     farewell::tell(nodeset, picture.places.layout(), &actions, workers, context);
     let on_pods: Vec<Action> = actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
     let render = |slot: &plan::Slot, hostname: &str| picture.pod(slot, hostname);

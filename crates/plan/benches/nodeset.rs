@@ -11,7 +11,7 @@ use slipway_plan::{
     gate::Answer,
     nodeset::{
         Finish, Hold, Host, InSlurm, Layout, JobPolicy, Maintenance, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage,
-        Tries, Update, Worker, nodeset as plan,
+        ReplacementBackoff, Update, Worker, nodeset as plan,
     },
 };
 
@@ -81,7 +81,7 @@ fn leaving(mut workers: Vec<Worker>) -> Vec<Worker> {
 }
 
 fn measure(what: &str, workers: &[Worker], replicas: u32) {
-    let (seen, tries) = (SeenChildren::new(), Tries::new());
+    let (seen, backoff) = (SeenChildren::new(), ReplacementBackoff::new());
     let stored = Revision { name: "worker-now".into(), uid: "r".into(), hash: "now".into(), number: 1, meaning: "now".into() };
     let revisions = Revisions { meaning: "now".into(), data: serde_json::Value::Null, stored: vec![stored], keep: 0 };
     let maintenance = Maintenance::none("SlurmOperatorMaint-worker".to_owned());
@@ -104,7 +104,7 @@ fn measure(what: &str, workers: &[Worker], replicas: u32) {
             claim_templates: &[],
             claims: &[],
             retention: slipway_api::ClaimRetention::default(),
-            tries: &tries,
+            backoff: &backoff,
             max_unavailable: 1,
             update: Update::Rolling,
             maintenance: &maintenance,

@@ -37,7 +37,7 @@ mod schedule;
 mod site;
 mod slot;
 mod switch;
-mod tries;
+mod replacement_backoff;
 mod update;
 mod scale_in;
 mod worker;
@@ -58,7 +58,7 @@ pub use revision::{Hash, Revision, Revisions};
 pub use schedule::{MAINT, Schedule};
 pub use site::{Site, Sites};
 pub use slot::Slot;
-pub use tries::Tries;
+pub use replacement_backoff::ReplacementBackoff;
 pub use update::Update;
 pub use scale_in::plan_scale_in;
 pub use worker::{StaleNode, Host, Phase, Shown, Stage, Worker, claimant};
@@ -97,7 +97,7 @@ pub struct Observed<'a> {
     pub claims: &'a [Claim],
     pub retention: ClaimRetention,
     /// What is remembered of earlier workers.
-    pub tries: &'a Tries,
+    pub backoff: &'a ReplacementBackoff,
     /// How many workers may be missing at a time, at least one.
     pub max_unavailable: usize,
     /// How workers get a changed template.
@@ -236,7 +236,7 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
     // No watch tells that a worker has been ready for long enough.
     let moments = workers.iter().filter(|worker| worker.stage == Stage::Ready).filter_map(|worker| worker.available_from);
     if let Some(next) = moments.filter(|moment| moment > now).min() {
-        plan.wake_within(tries::until(next, *now));
+        plan.wake_within(replacement_backoff::until(next, *now));
     }
 }
 

@@ -10,7 +10,7 @@ use slipway_plan::{
     Plan, Wait, controller as controller_plan,
     drift::SeenChildren,
     finding::Finding,
-    nodeset::{self as plan, Claim, StaleNode, Maintenance, Orphan, Reach, Revisions, Slot, Tries, Worker},
+    nodeset::{self as plan, Claim, StaleNode, Maintenance, Orphan, Reach, Revisions, Slot, ReplacementBackoff, Worker},
     missing,
 };
 use slipway_render::{Invalid, nodeset as render};
@@ -30,7 +30,7 @@ use super::{
     revision::observe_revisions,
     site::{self, Places},
     slurm::Cluster,
-    ssh, tries,
+    replacement_backoff, ssh,
     worker::observe_workers,
 };
 use crate::context::Context;
@@ -46,7 +46,7 @@ pub(super) struct Picture<'a> {
     pub(super) stale_nodes: Vec<StaleNode>,
     pub(super) claims: Vec<Claim>,
     pub(super) revisions: Revisions,
-    pub(super) tries: Tries,
+    pub(super) backoff: ReplacementBackoff,
     pub(super) places: Places,
     pub(super) pinning: Pinning<'a>,
     /// What pods are made of, or why none can be.
@@ -99,8 +99,8 @@ impl<'a> Picture<'a> {
         });
         let maintenance = observe_maintenance(nodeset, &cluster);
         record::observe_needs(&mut workers, &mut stale_nodes, prunes(nodeset), &maintenance.name, &cluster);
-        let tries = tries::recall(nodeset, &workers, context);
-        plan::note_outdated(&mut workers, &tries);
+        let backoff = replacement_backoff::recall(nodeset, &workers, context);
+        plan::note_outdated(&mut workers, &backoff);
         let picture = Self {
             nodeset,
             context,
@@ -111,7 +111,7 @@ impl<'a> Picture<'a> {
             stale_nodes,
             claims,
             revisions,
-            tries,
+            backoff,
             places,
             pinning,
             references,
@@ -148,7 +148,7 @@ impl<'a> Picture<'a> {
             claim_templates: &claim::templates(self.nodeset),
             claims: &self.claims,
             retention: spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
-            tries: &self.tries,
+            backoff: &self.backoff,
             max_unavailable: spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
             update: update(self.nodeset),
             maintenance: &self.maintenance,

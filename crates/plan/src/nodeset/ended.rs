@@ -7,7 +7,7 @@ use slipway_api::condition::Reason;
 
 use super::{
     Observed, Stage, Worker,
-    tries::{until, written},
+    replacement_backoff::{until, written},
 };
 use crate::Plan;
 
@@ -33,7 +33,7 @@ pub(super) fn plan_ended<'a>(observed: &Observed<'a>, plan: &mut Plan) -> Vec<&'
 
 /// When it may be replaced, if not now. One that was made from an earlier template is no witness against the present one.
 fn turn(worker: &Worker, observed: &Observed<'_>) -> Option<Timestamp> {
-    let streak = observed.tries.of(&worker.node)?.ended.filter(|_| worker.is_current)?;
+    let streak = observed.backoff.of(&worker.node)?.ended.filter(|_| worker.is_current)?;
     Some(streak.next(FIRST, MOST)).filter(|at| *at > observed.now)
 }
 

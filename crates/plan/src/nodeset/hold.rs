@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use slipway_api::slurm_node::{FAREWELL, SCALE_IN, UPDATE};
 
-use super::{Hold, InSlurm, Observed, Stage, Worker, removal::Leaving, tries::until};
+use super::{Hold, InSlurm, Observed, Stage, Worker, removal::Leaving, replacement_backoff::until};
 use crate::{Action, Plan, gate::Answer};
 
 /// Drains, undrains and resumes. What others decided about a node stays, and so does what Slurm was just told.

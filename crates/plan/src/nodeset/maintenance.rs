@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use slipway_api::condition::{RESERVATION_CREATED, Reason, ConditionUpdate, ConditionStatus};
 
-use super::{Observed, Schedule, Worker, schedule::MAINT, tries::written};
+use super::{Observed, Schedule, Worker, schedule::MAINT, replacement_backoff::written};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::condition::{RECORDS_CURRENT, Reason, ConditionUpdate, ConditionStatus};
 
-use super::{StaleNode, Hold, InSlurm, Layout, Observed, Stage, Tries, Update, Worker, stale_node, numbers_to_come};
+use super::{StaleNode, Hold, InSlurm, Layout, Observed, Stage, ReplacementBackoff, Update, Worker, stale_node, numbers_to_come};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
@@ -152,9 +152,9 @@ fn forget(nodes: Vec<String>, plan: &mut Plan) {
 }
 
 /// Counts workers as outdated whose records say something else than they do, where a new record would help and may be made.
-pub fn note_outdated(workers: &mut [Worker], tries: &Tries) {
+pub fn note_outdated(workers: &mut [Worker], backoff: &ReplacementBackoff) {
     for worker in workers {
-        if matches!(record_state(worker, tries), Some(Live::Outdated)) {
+        if matches!(record_state(worker, backoff), Some(Live::Outdated)) {
             worker.is_current = false;
         }
     }
@@ -170,7 +170,7 @@ enum Live {
     Kept(String),
 }
 
-fn record_state(worker: &Worker, tries: &Tries) -> Option<Live> {
+fn record_state(worker: &Worker, backoff: &ReplacementBackoff) -> Option<Live> {
     let Worker { stage, in_slurm, record, node, .. } = worker;
     let is_known = *stage == Stage::Ready && in_slurm.is_registered == Answer::Yes;
     if !is_known || !record.is_curable || record.differences.is_empty() {
@@ -180,7 +180,7 @@ fn record_state(worker: &Worker, tries: &Tries) -> Option<Live> {
     match &record.needed {
         Needed::By(whom) => Some(Live::Kept(whom.clone())),
         _ if is_held_by_others(in_slurm) => Some(Live::Kept(format!("somebody else holds it (`{}`)", in_slurm.reason))),
-        _ if tries.reregistered(node) >= MOST_TRIES => Some(Live::Hopeless),
+        _ if backoff.reregistered(node) >= MOST_TRIES => Some(Live::Hopeless),
         _ => Some(Live::Outdated),
     }
 }
@@ -195,7 +195,7 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
     for worker in observed.workers {
         let Worker { node, record, .. } = worker;
         let differs = record.differences.join(", ");
-        match record_state(worker, observed.tries) {
+        match record_state(worker, observed.backoff) {
             Some(Live::Outdated) => {
                 let when = match observed.update {
                     Update::Rolling => "when its jobs have ended",

@@ -10,7 +10,7 @@ use slipway_api::condition::Reason;
 
 use super::{
     Observed, Worker,
-    tries::{after, until, written},
+    replacement_backoff::{after, until, written},
 };
 use crate::{
     Action, Plan,
@@ -30,9 +30,9 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Replaces workers that Slurm does not know, a few at a time, so that a slurmctld that lost its state gets them back in steps.
 pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) {
-    let Observed { workers, tries, now, max_unavailable, .. } = observed;
+    let Observed { workers, backoff, now, max_unavailable, .. } = observed;
     let unregistered: Vec<&Worker> = workers.iter().filter(|worker| worker.is_unregistered() && !leaving.contains(&worker.name)).collect();
-    let mut on_their_way: BTreeSet<&str> = tries.nodes().filter(|node| on_its_way(node, observed).is_some()).collect();
+    let mut on_their_way: BTreeSet<&str> = backoff.nodes().filter(|node| on_its_way(node, observed).is_some()).collect();
     let mut turns: Vec<Turn<'_>> = unregistered.iter().filter_map(|worker| Turn::of(worker, observed)).collect();
     turns.sort_by(|one, other| (one.times, one.at, &one.worker.slot).cmp(&(other.times, other.at, &other.worker.slot)));
     let (mut waiting, mut without_room) = (Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// It was up and unknown for long enough, counts as available, and the last try in its place was long enough ago.
     fn of(worker: &'a Worker, observed: &Observed<'_>) -> Option<Self> {
-        let record = observed.tries.of(&worker.node)?;
+        let record = observed.backoff.of(&worker.node)?;
         let patient_until = after(record.missing_since(&worker.uid)?, GRACE).max(worker.available_from?);
         let streak = record.unregistered;
         let at = streak.map_or(patient_until, |streak| patient_until.max(streak.next(FIRST, MOST)));
@@ -119,7 +119,7 @@ fn can_be_made(observed: &Observed<'_>) -> bool {
 
 /// Until when the replacement of a node counts as on its way, if it does: it is being deleted, starts, or is not in Slurm again.
 fn on_its_way(node: &str, observed: &Observed<'_>) -> Option<Timestamp> {
-    let streak = observed.tries.of(node)?.unregistered?;
+    let streak = observed.backoff.of(node)?.unregistered?;
     Some(after(streak.last, PATIENCE)).filter(|until| *until > observed.now)
 }
 

@@ -9,7 +9,7 @@ use slipway_api::{
 
 use super::{
     JobPolicy, Observed, Stage, Worker, daemon, ended, switch,
-    tries::{until, written},
+    replacement_backoff::{until, written},
     update,
 };
 use crate::{

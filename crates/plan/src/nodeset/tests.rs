@@ -109,7 +109,7 @@ pub(super) fn unregistered() -> InSlurm {
 }
 
 static NOTHING_SEEN: SeenChildren = SeenChildren::new();
-static NO_TRIES: Tries = Tries::new();
+static NO_BACKOFF: ReplacementBackoff = ReplacementBackoff::new();
 static NO_MAINTENANCE: Maintenance = Maintenance::none(String::new());
 /// The template that workers are made from here.
 static ONE_REVISION: LazyLock<Revisions> = LazyLock::new(|| {
@@ -136,7 +136,7 @@ pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
         claim_templates: &[],
         claims: &[],
         retention: ClaimRetention::default(),
-        tries: &NO_TRIES,
+        backoff: &NO_BACKOFF,
         max_unavailable: 1,
         update: Update::Rolling,
         maintenance: &NO_MAINTENANCE,

@@ -2,7 +2,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::nodeset::{
-    Tries, nodeset,
+    ReplacementBackoff, nodeset,
     tests::{idle, observed, unregistered, words, worker},
 };
 
@@ -13,11 +13,11 @@ fn at(second: i64) -> Timestamp {
 /// What is planned for a worker that ended, at this second, when as many before it were replaced at second 0.
 fn plan(ended: &Worker, times: u32, second: i64) -> Plan {
     let workers = std::slice::from_ref(ended);
-    let mut tries = Tries::default();
+    let mut backoff = ReplacementBackoff::default();
     for _ in 0..times {
-        tries.count(&[crate::Action::DeleteWorker { name: ended.name.clone(), uid: ended.uid.clone() }], workers, at(0));
+        backoff.count(&[crate::Action::DeleteWorker { name: ended.name.clone(), uid: ended.uid.clone() }], workers, at(0));
     }
-    nodeset(Observed { tries: &tries, now: at(second), ..observed(workers, 1) })
+    nodeset(Observed { backoff: &backoff, now: at(second), ..observed(workers, 1) })
 }
 
 #[rstest]
@@ -51,7 +51,7 @@ fn a_new_template_is_tried_at_once() {
 #[test]
 fn one_that_is_too_many_leaves_without_a_wait() {
     let workers = [worker(0, Stage::Ready, idle()), worker(1, Stage::Ended, idle())];
-    let mut tries = Tries::default();
-    tries.count(&[crate::Action::DeleteWorker { name: "w-1".into(), uid: "uid-1".into() }], &workers, at(0));
-    assert_eq!(words(&nodeset(Observed { tries: &tries, now: at(0), ..observed(&workers, 1) })), ["delete pod `w-1`"]);
+    let mut backoff = ReplacementBackoff::default();
+    backoff.count(&[crate::Action::DeleteWorker { name: "w-1".into(), uid: "uid-1".into() }], &workers, at(0));
+    assert_eq!(words(&nodeset(Observed { backoff: &backoff, now: at(0), ..observed(&workers, 1) })), ["delete pod `w-1`"]);
 }

@@ -112,21 +112,21 @@ fn live(in_slurm: InSlurm, record: Record) -> Worker {
 #[case::unknown(live(unknown(), free(&["x"])), false)]
 fn a_worker_whose_record_says_something_else_is_outdated(#[case] worker: Worker, #[case] expected: bool) {
     let mut workers = [worker];
-    note_outdated(&mut workers, &Tries::new());
+    note_outdated(&mut workers, &ReplacementBackoff::new());
     assert_eq!(!workers[0].is_current, expected);
 }
 
 #[test]
 fn it_is_drained_and_replaced_like_any_other() {
     let mut workers = [live(idle(), free(&["x"]))];
-    note_outdated(&mut workers, &Tries::new());
+    note_outdated(&mut workers, &ReplacementBackoff::new());
     let plan = nodeset(observed(&workers, 1));
     assert_eq!(words(&plan), ["drain w-0: Pod is pending termination for update"]);
     let message = "node `w-0` is not as its pod says (x): the pod is replaced when its jobs have ended, and its record with it";
     assert_eq!(said(&plan), message);
     let drained = InSlurm { reason: format!("{REASON_PREFIX}{UPDATE}"), states: vec!["Idle", "Drain"], ..drained() };
     let mut workers = [live(drained, free(&["x"]))];
-    note_outdated(&mut workers, &Tries::new());
+    note_outdated(&mut workers, &ReplacementBackoff::new());
     assert_eq!(words(&nodeset(observed(&workers, 1))), ["delete pod `w-0`"]);
 }
 
@@ -135,25 +135,25 @@ fn what_does_not_help_is_not_done_for_ever_and_it_is_said() {
     let workers = [live(idle(), free(&["RealMemory is 1 and not 2"]))];
     let delete = [Action::DeleteWorker { name: "w-0".into(), uid: "uid-0".into() }];
     let now = observed(&workers, 1).now;
-    let mut tries = Tries::new();
+    let mut backoff = ReplacementBackoff::new();
     for _ in 0..MOST_TRIES {
         let mut again = workers.clone();
-        tries.saw(&again, now);
-        note_outdated(&mut again, &tries);
+        backoff.saw(&again, now);
+        note_outdated(&mut again, &backoff);
         assert!(!again[0].is_current);
-        tries.count(&delete, &again, now);
+        backoff.count(&delete, &again, now);
     }
     let mut last = workers;
-    tries.saw(&last, now);
-    note_outdated(&mut last, &tries);
+    backoff.saw(&last, now);
+    note_outdated(&mut last, &backoff);
     assert!(last[0].is_current);
-    let plan = nodeset(Observed { tries: &tries, ..observed(&last, 1) });
+    let plan = nodeset(Observed { backoff: &backoff, ..observed(&last, 1) });
     assert_eq!(words(&plan), [""; 0]);
     assert!(said(&plan).contains("node `w-0` is not as its pod says (RealMemory is 1 and not 2), and 2 new records did not change that"));
     // What agrees once is given a new chance.
     let well = [live(idle(), free(&[]))];
-    tries.saw(&well, now);
-    assert_eq!(tries.reregistered("w-0"), 0);
+    backoff.saw(&well, now);
+    assert_eq!(backoff.reregistered("w-0"), 0);
 }
 
 fn any_answer() -> impl Strategy<Value = Answer> {

@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     gate::Answer,
     nodeset::{
-        InSlurm, Stage, Tries, nodeset,
+        InSlurm, Stage, ReplacementBackoff, nodeset,
         tests::{idle, observed, unknown, unregistered, words, worker},
     },
     missing,
@@ -18,16 +18,16 @@ fn at(second: i64) -> Timestamp {
 }
 
 /// What is remembered when these workers are as they are since second 0.
-fn since_the_beginning(workers: &[Worker]) -> Tries {
-    let mut tries = Tries::default();
-    tries.saw(workers, at(0));
-    tries
+fn since_the_beginning(workers: &[Worker]) -> ReplacementBackoff {
+    let mut backoff = ReplacementBackoff::default();
+    backoff.saw(workers, at(0));
+    backoff
 }
 
 fn plan(workers: &[Worker], max_unavailable: usize, second: i64) -> Plan {
-    let mut tries = since_the_beginning(workers);
-    tries.saw(workers, at(second));
-    nodeset(Observed { tries: &tries, max_unavailable, now: at(second), ..observed(workers, workers.len()) })
+    let mut backoff = since_the_beginning(workers);
+    backoff.saw(workers, at(second));
+    nodeset(Observed { backoff: &backoff, max_unavailable, now: at(second), ..observed(workers, workers.len()) })
 }
 
 #[rstest]
@@ -73,8 +73,8 @@ fn a_worker_that_was_never_seen_so_is_left_alone() {
 #[case::slurmctld_is_down(None, Some(missing::controller_not_ready("n", "x")))]
 fn nobody_is_replaced_where_no_new_pod_would_come(#[case] problem: Option<crate::Wait>, #[case] new_workers_wait: Option<crate::Wait>) {
     let workers = [worker(0, Stage::Ready, unregistered())];
-    let tries = since_the_beginning(&workers);
-    let plan = nodeset(Observed { problem, new_workers_wait, tries: &tries, now: at(600), ..observed(&workers, 1) });
+    let backoff = since_the_beginning(&workers);
+    let plan = nodeset(Observed { problem, new_workers_wait, backoff: &backoff, now: at(600), ..observed(&workers, 1) });
     assert_eq!(words(&plan), [""; 0]);
     assert!(plan.report.waits.iter().any(|wait| wait.why.contains("none now, as no new one could be made")), "{:?}", plan.report);
 }
@@ -105,11 +105,11 @@ fn a_cluster_that_lost_its_state_says_how_many_and_what_is_done() {
 #[test]
 fn a_worker_that_waits_for_its_next_try_says_until_when() {
     let workers = [worker(0, Stage::Ready, unregistered())];
-    let mut tries = since_the_beginning(&workers);
+    let mut backoff = since_the_beginning(&workers);
     for second in [100, 200, 400, 800, 1600] {
-        tries.count(&[Action::DeleteWorker { name: "w-0".into(), uid: "uid-0".into() }], &workers, at(second));
+        backoff.count(&[Action::DeleteWorker { name: "w-0".into(), uid: "uid-0".into() }], &workers, at(second));
     }
-    let plan = nodeset(Observed { tries: &tries, now: at(2000), ..observed(&workers, 1) });
+    let plan = nodeset(Observed { backoff: &backoff, now: at(2000), ..observed(&workers, 1) });
     assert_eq!((words(&plan), plan.wake_after), (vec![], Some(Duration::from_secs(500))));
     assert!(plan.report.message().contains("(`w-0` is next at 1970-01-01T00:41:40Z)"), "{}", plan.report.message());
 }
@@ -118,7 +118,7 @@ fn a_worker_that_waits_for_its_next_try_says_until_when() {
 struct World {
     second: i64,
     workers: BTreeMap<u32, (Worker, i64)>,
-    tries: Tries,
+    backoff: ReplacementBackoff,
     /// Ordinals whose new pods find no place.
     homeless: BTreeSet<u32>,
     /// Whether slurmctld takes new nodes, does not answer, or refuses.
@@ -140,7 +140,7 @@ impl World {
         Self {
             second: 0,
             workers,
-            tries: Tries::default(),
+            backoff: ReplacementBackoff::default(),
             homeless: BTreeSet::new(),
             registers: Answer::Yes,
             pods: 0,
@@ -153,10 +153,10 @@ impl World {
         self.second += 1;
         self.live();
         let workers: Vec<Worker> = self.workers.values().map(|(worker, _)| worker.clone()).collect();
-        self.tries.saw(&workers, at(self.second));
+        self.backoff.saw(&workers, at(self.second));
         let replicas = usize::try_from(REPLICAS).unwrap();
-        let plan = nodeset(Observed { tries: &self.tries, max_unavailable: BUDGET, now: at(self.second), ..observed(&workers, replicas) });
-        self.tries.count(&plan.actions, &workers, at(self.second));
+        let plan = nodeset(Observed { backoff: &self.backoff, max_unavailable: BUDGET, now: at(self.second), ..observed(&workers, replicas) });
+        self.backoff.count(&plan.actions, &workers, at(self.second));
         for action in &plan.actions {
             match action {
                 Action::DeleteWorker { uid, .. } => {
@@ -220,7 +220,7 @@ fn twenty_workers_come_back_in_steps_after_slurmctld_lost_its_state() {
     assert_eq!(world.most_on_their_way, BUDGET);
     let plan = world.step();
     assert_eq!((words(&plan), plan.report.reason()), (vec![], Reason::AllReady));
-    assert_eq!(world.tries, Tries::default(), "all is forgotten");
+    assert_eq!(world.backoff, ReplacementBackoff::default(), "all is forgotten");
 }
 
 #[test]
@@ -234,9 +234,9 @@ fn a_slurmctld_that_refuses_all_costs_each_worker_a_few_tries_an_hour() {
     }
     let of = |ordinal: u32| world.deletions.iter().filter(|(of, _)| *of == ordinal).map(|(_, at)| *at).collect::<Vec<_>>();
     for ordinal in 0..REPLICAS {
-        let tries = of(ordinal);
-        assert!((1..=8).contains(&tries.len()), "{ordinal}: {tries:?}");
-        let waits: Vec<i64> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let backoff = of(ordinal);
+        assert!((1..=8).contains(&backoff.len()), "{ordinal}: {backoff:?}");
+        let waits: Vec<i64> = backoff.windows(2).map(|pair| pair[1] - pair[0]).collect();
         for (doublings, wait) in waits.iter().enumerate() {
             assert!(*wait >= (60 << doublings).min(900), "{ordinal}: {waits:?}");
         }
@@ -274,59 +274,59 @@ fn replacements_that_find_no_place_do_not_keep_the_others_out() {
 #[test]
 fn ten_thousand_workers_without_a_record_take_a_moment() {
     let workers: Vec<_> = (0..10_000).map(|ordinal| worker(ordinal, Stage::Ready, unregistered())).collect();
-    let mut tries = since_the_beginning(&workers);
+    let mut backoff = since_the_beginning(&workers);
     let began = std::time::Instant::now();
     for second in [60, 61] {
-        tries.saw(&workers, at(second));
+        backoff.saw(&workers, at(second));
         let mut plan = Plan::default();
-        let observed = Observed { tries: &tries, max_unavailable: 2500, now: at(second), ..observed(&workers, workers.len()) };
+        let observed = Observed { backoff: &backoff, max_unavailable: 2500, now: at(second), ..observed(&workers, workers.len()) };
         plan_registration(&observed, &BTreeSet::new(), &mut plan);
         assert_eq!(plan.actions.len(), if second == 60 { 2500 } else { 0 });
-        tries.count(&plan.actions, &workers, at(second));
+        backoff.count(&plan.actions, &workers, at(second));
     }
     let took = began.elapsed();
     println!("two passes over 10,000 lost workers took {took:?}");
     assert!(took < Duration::from_secs(5), "{took:?}: something is looked up for each pair of workers");
 }
 
-fn fleet() -> impl Strategy<Value = (Vec<Worker>, Tries)> {
+fn fleet() -> impl Strategy<Value = (Vec<Worker>, ReplacementBackoff)> {
     let state = prop::sample::select(vec![unregistered(), unregistered(), unregistered(), idle(), unknown()]);
     let stage = prop::sample::select(vec![Stage::Ready, Stage::Ready, Stage::Ready, Stage::Starting, Stage::Going]);
     let past = prop::collection::vec(0..900_i64, 0..4);
     prop::collection::btree_map(0..20_u32, (stage, state, past), 0..20).prop_map(|fleet| {
-        let mut tries = Tries::default();
+        let mut backoff = ReplacementBackoff::default();
         let lost: Vec<_> = fleet.keys().map(|ordinal| worker(*ordinal, Stage::Ready, unregistered())).collect();
-        tries.saw(&lost, at(0));
+        backoff.saw(&lost, at(0));
         for (ordinal, (_, _, past)) in &fleet {
             let deletion = Action::DeleteWorker { name: String::new(), uid: format!("uid-{ordinal}") };
             let mut past = past.clone();
             past.sort_unstable();
             for second in past {
-                tries.count(std::slice::from_ref(&deletion), &lost, at(second));
+                backoff.count(std::slice::from_ref(&deletion), &lost, at(second));
             }
         }
         let workers: Vec<_> = fleet.into_iter().map(|(ordinal, (stage, in_slurm, _))| worker(ordinal, stage, in_slurm)).collect();
-        tries.saw(&workers, at(900));
-        (workers, tries)
+        backoff.saw(&workers, at(900));
+        (workers, backoff)
     })
 }
 
 proptest! {
     #[test]
-    fn never_more_than_the_budget_are_on_their_way((workers, mut tries) in fleet(), max_unavailable in 1..8_usize, second in 900..2000_i64) {
-        let on_their_way = |tries: &Tries| {
-            let nodes = tries.nodes().filter(|node| on_its_way(node, &Observed { tries, now: at(second), ..observed(&workers, 20) }).is_some());
+    fn never_more_than_the_budget_are_on_their_way((workers, mut backoff) in fleet(), max_unavailable in 1..8_usize, second in 900..2000_i64) {
+        let on_their_way = |backoff: &ReplacementBackoff| {
+            let nodes = backoff.nodes().filter(|node| on_its_way(node, &Observed { backoff, now: at(second), ..observed(&workers, 20) }).is_some());
             nodes.count()
         };
-        let before = on_their_way(&tries);
-        let plan = nodeset(Observed { tries: &tries, max_unavailable, now: at(second), ..observed(&workers, workers.len()) });
-        tries.count(&plan.actions, &workers, at(second));
-        prop_assert!(on_their_way(&tries) <= before.max(max_unavailable));
+        let before = on_their_way(&backoff);
+        let plan = nodeset(Observed { backoff: &backoff, max_unavailable, now: at(second), ..observed(&workers, workers.len()) });
+        backoff.count(&plan.actions, &workers, at(second));
+        prop_assert!(on_their_way(&backoff) <= before.max(max_unavailable));
     }
 
     #[test]
-    fn only_workers_are_replaced_that_are_up_and_surely_unknown_to_slurm((workers, tries) in fleet(), second in 900..5000_i64) {
-        let plan = nodeset(Observed { tries: &tries, max_unavailable: 20, now: at(second), ..observed(&workers, workers.len()) });
+    fn only_workers_are_replaced_that_are_up_and_surely_unknown_to_slurm((workers, backoff) in fleet(), second in 900..5000_i64) {
+        let plan = nodeset(Observed { backoff: &backoff, max_unavailable: 20, now: at(second), ..observed(&workers, workers.len()) });
         for action in &plan.actions {
             if let Action::DeleteWorker { uid, .. } = action {
                 prop_assert!(workers.iter().any(|worker| worker.uid == *uid && worker.is_unregistered()));
@@ -335,8 +335,8 @@ proptest! {
     }
 
     #[test]
-    fn whoever_waits_is_looked_at_again((workers, tries) in fleet(), max_unavailable in 1..8_usize, second in 900..2000_i64) {
-        let plan = nodeset(Observed { tries: &tries, max_unavailable, now: at(second), ..observed(&workers, workers.len()) });
+    fn whoever_waits_is_looked_at_again((workers, backoff) in fleet(), max_unavailable in 1..8_usize, second in 900..2000_i64) {
+        let plan = nodeset(Observed { backoff: &backoff, max_unavailable, now: at(second), ..observed(&workers, workers.len()) });
         let deleted = plan.actions.iter().filter(|action| matches!(action, Action::DeleteWorker { .. })).count();
         let unregistered = workers.iter().filter(|worker| worker.is_unregistered()).count();
         if deleted < unregistered {

@@ -17,7 +17,7 @@ const REMEMBERED: Duration = Duration::from_hours(1);
 
 /// What is remembered of a NodeSet's workers, by the names of their nodes in Slurm. Forgetting costs a minute of patience and lets waits begin small again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tries {
+pub struct ReplacementBackoff {
     by_node: BTreeMap<String, Record>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Streak {
     pub(super) last: Timestamp,
 }
 
-impl Tries {
+impl ReplacementBackoff {
     /// Nothing is remembered.
     pub const fn new() -> Self {
         Self { by_node: BTreeMap::new() }

@@ -15,14 +15,14 @@ fn deletion(worker: &Worker) -> Vec<Action> {
     vec![Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }]
 }
 
-/// Tries after so many replacements of the worker, one a second.
-fn after_replacements(worker: &Worker, times: u32) -> Tries {
-    let mut tries = Tries::default();
+/// ReplacementBackoff after so many replacements of the worker, one a second.
+fn after_replacements(worker: &Worker, times: u32) -> ReplacementBackoff {
+    let mut backoff = ReplacementBackoff::default();
     for second in 0..times {
-        tries.saw(std::slice::from_ref(worker), at(second.into()));
-        tries.count(&deletion(worker), std::slice::from_ref(worker), at(second.into()));
+        backoff.saw(std::slice::from_ref(worker), at(second.into()));
+        backoff.count(&deletion(worker), std::slice::from_ref(worker), at(second.into()));
     }
-    tries
+    backoff
 }
 
 #[rstest]
@@ -42,15 +42,15 @@ fn a_deletion_counts_by_what_was_wrong() {
     let (lost, ended) = (worker(0, Stage::Ready, unregistered()), worker(1, Stage::Ended, unregistered()));
     let surplus = worker(2, Stage::Ready, idle());
     let workers = [lost.clone(), ended.clone(), surplus.clone()];
-    let mut tries = Tries::default();
-    tries.saw(&workers, at(0));
-    let told = tries.count(&[deletion(&lost), deletion(&ended), deletion(&surplus)].concat(), &workers, at(7));
+    let mut backoff = ReplacementBackoff::default();
+    backoff.saw(&workers, at(0));
+    let told = backoff.count(&[deletion(&lost), deletion(&ended), deletion(&surplus)].concat(), &workers, at(7));
     assert_eq!(told, [&lost]);
     let once = Some(Streak { times: 1, last: at(7) });
-    assert_eq!(tries.of("w-0").map(|record| (record.unregistered, record.ended)), Some((once, None)));
-    assert_eq!(tries.of("w-1").map(|record| (record.unregistered, record.ended)), Some((None, once)));
-    tries.saw(&[], at(8));
-    assert_eq!(tries.of("w-2"), None, "one that simply left is not remembered");
+    assert_eq!(backoff.of("w-0").map(|record| (record.unregistered, record.ended)), Some((once, None)));
+    assert_eq!(backoff.of("w-1").map(|record| (record.unregistered, record.ended)), Some((None, once)));
+    backoff.saw(&[], at(8));
+    assert_eq!(backoff.of("w-2"), None, "one that simply left is not remembered");
 }
 
 #[rstest]
@@ -59,9 +59,9 @@ fn a_deletion_counts_by_what_was_wrong() {
 #[case::still_not(unregistered(), Some(3))]
 fn the_wait_for_slurm_begins_anew_once_it_knows_a_worker(#[case] in_slurm: InSlurm, #[case] times: Option<u32>) {
     let lost = worker(0, Stage::Ready, unregistered());
-    let mut tries = after_replacements(&lost, 3);
-    tries.saw(&[Worker { in_slurm, uid: "new".into(), ..lost }], at(10));
-    assert_eq!(tries.of("w-0").and_then(|record| record.unregistered).map(|streak| streak.times), times);
+    let mut backoff = after_replacements(&lost, 3);
+    backoff.saw(&[Worker { in_slurm, uid: "new".into(), ..lost }], at(10));
+    assert_eq!(backoff.of("w-0").and_then(|record| record.unregistered).map(|streak| streak.times), times);
 }
 
 #[rstest]
@@ -70,30 +70,30 @@ fn the_wait_for_slurm_begins_anew_once_it_knows_a_worker(#[case] in_slurm: InSlu
 #[case::never_ready(Stage::Starting, 3000, Some(2))]
 #[case::long_ago(Stage::Starting, 3601, None)]
 fn how_workers_ended_is_forgotten_once_one_works(#[case] stage: Stage, #[case] second: i64, #[case] times: Option<u32>) {
-    let mut tries = after_replacements(&worker(0, Stage::Ended, idle()), 2);
-    tries.saw(&[worker(0, stage, unknown())], at(second));
-    assert_eq!(tries.of("w-0").and_then(|record| record.ended).map(|streak| streak.times), times);
+    let mut backoff = after_replacements(&worker(0, Stage::Ended, idle()), 2);
+    backoff.saw(&[worker(0, stage, unknown())], at(second));
+    assert_eq!(backoff.of("w-0").and_then(|record| record.ended).map(|streak| streak.times), times);
 }
 
 #[test]
 fn a_worker_is_missing_since_it_was_first_seen_so_and_not_while_nobody_knows() {
     let lost = worker(0, Stage::Ready, unregistered());
-    let since = |tries: &Tries| tries.of("w-0").and_then(|record| record.missing_since("uid-0"));
-    let mut tries = Tries::default();
-    tries.saw(&[Worker { in_slurm: unknown(), ..lost.clone() }], at(1));
-    assert_eq!(since(&tries), None);
+    let since = |backoff: &ReplacementBackoff| backoff.of("w-0").and_then(|record| record.missing_since("uid-0"));
+    let mut backoff = ReplacementBackoff::default();
+    backoff.saw(&[Worker { in_slurm: unknown(), ..lost.clone() }], at(1));
+    assert_eq!(since(&backoff), None);
     for (second, in_slurm) in [(2, unregistered()), (3, unregistered()), (4, unknown()), (5, unregistered())] {
-        tries.saw(&[Worker { in_slurm, ..lost.clone() }], at(second));
-        assert_eq!(since(&tries), Some(at(2)));
+        backoff.saw(&[Worker { in_slurm, ..lost.clone() }], at(second));
+        assert_eq!(since(&backoff), Some(at(2)));
     }
-    tries.saw(&[Worker { stage: Stage::Starting, ..lost.clone() }], at(6));
-    assert_eq!(since(&tries), None, "it is not up");
-    tries.saw(std::slice::from_ref(&lost), at(7));
-    tries.saw(&[Worker { in_slurm: idle(), ..lost.clone() }], at(8));
-    assert_eq!((since(&tries), &tries), (None, &Tries::default()), "Slurm knows it");
-    tries.saw(std::slice::from_ref(&lost), at(9));
-    tries.saw(&[Worker { uid: "another".into(), ..lost }], at(10));
-    assert_eq!(since(&tries), None, "a new pod has its own time");
+    backoff.saw(&[Worker { stage: Stage::Starting, ..lost.clone() }], at(6));
+    assert_eq!(since(&backoff), None, "it is not up");
+    backoff.saw(std::slice::from_ref(&lost), at(7));
+    backoff.saw(&[Worker { in_slurm: idle(), ..lost.clone() }], at(8));
+    assert_eq!((since(&backoff), &backoff), (None, &ReplacementBackoff::default()), "Slurm knows it");
+    backoff.saw(std::slice::from_ref(&lost), at(9));
+    backoff.saw(&[Worker { uid: "another".into(), ..lost }], at(10));
+    assert_eq!(since(&backoff), None, "a new pod has its own time");
 }
 
 proptest! {
@@ -107,7 +107,7 @@ proptest! {
     #[test]
     fn looking_twice_is_looking_once(ordinals in prop::collection::btree_set(0..20_u32, 0..10), second in 0..9999_i64) {
         let workers: Vec<_> = ordinals.into_iter().map(|ordinal| worker(ordinal, Stage::Ready, unregistered())).collect();
-        let mut once = Tries::default();
+        let mut once = ReplacementBackoff::default();
         once.saw(&workers, at(second));
         let mut twice = once.clone();
         twice.saw(&workers, at(second + 1));
