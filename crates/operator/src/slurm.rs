@@ -1,6 +1,6 @@
 //! The link to Slurm clusters: for each Controller that has a RestApi one client and one task that keeps one snapshot for everybody.
 //!
-//! Nothing here makes a pass wait. A pass looks at what was last read, and what it wishes is carried out by the cluster's own task; a
+//! Nothing here makes a pass wait. A pass looks at what was last read, and what it commands is carried out by the cluster's own task; a
 //! slurmrestd that hangs holds up that task and no other.
 
 mod address;
@@ -12,7 +12,7 @@ mod refusal;
 mod state;
 mod token;
 mod wanted;
-mod wish;
+mod command;
 
 use std::{
     collections::BTreeMap,
@@ -37,7 +37,7 @@ pub use hold::hold;
 pub use question::{jobs_naming, needs, partitions_have_jobs, registered_nodes, workers_behind};
 pub use state::state_words;
 pub use wanted::Key;
-pub use wish::Wish;
+pub use command::SlurmCommand;
 
 use crate::step::keep_in_step;
 use link::Link;
@@ -107,12 +107,12 @@ impl Clusters {
         })
     }
 
-    /// Has Slurm told something soon, once for all who wish the same meanwhile. False where there is no link. Never waits.
+    /// Has Slurm told something soon, once for all who command the same meanwhile. False where there is no link. Never waits.
     ///
     /// What comes of it shows in the snapshot and in [`Self::configured_at`].
-    pub fn wish(&self, namespace: &str, controller: &str, wish: Wish) -> bool {
+    pub fn send(&self, namespace: &str, controller: &str, command: SlurmCommand) -> bool {
         self.links().get(&Key::new(namespace, controller)).is_some_and(|link| {
-            link.wish(wish);
+            link.send(command);
             true
         })
     }

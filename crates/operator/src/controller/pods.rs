@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::{
     context::Context,
-    slurm::{Wish, partitions_have_jobs, registered_nodes, workers_behind},
+    slurm::{SlurmCommand, partitions_have_jobs, registered_nodes, workers_behind},
 };
 
 /// The pods of slurmctld, in the order of their names.
@@ -110,7 +110,7 @@ pub(super) fn follow_up(namespace: &str, name: &str, hash: &str, action: &Action
         Action::MarkPod { marks, .. } if marks.annotations.contains_key(annotation::CONFIG_TOLD_AGAIN) => {
             context.memory.nudges.count(&key, hash, now);
         }
-        Action::Reconfigure { why } if context.clusters.wish(namespace, name, Wish::Reconfigure(why.clone())) => {
+        Action::Reconfigure { why } if context.clusters.send(namespace, name, SlurmCommand::Reconfigure(why.clone())) => {
             context.memory.repeats.count(&key, hash, now);
         }
         _ => {}

@@ -27,7 +27,7 @@ use super::place::observe_members;
 use crate::{
     context::Context,
     memory::{self, Told},
-    slurm::{Wish, hold, needs, state_words},
+    slurm::{SlurmCommand, hold, needs, state_words},
 };
 
 /// So long what we told Slurm about a node may stay unseen before we believe that nothing came of it.
@@ -122,30 +122,30 @@ impl<'a> Cluster<'a> {
 
     /// Leaves what the plan says about nodes for the cluster's task.
     pub(super) fn tell(&self, action: &Action) {
-        let (nodes, hold, reason, wish) = match action {
-            Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Some(reason.clone()), Wish::Drain(nodes.clone(), reason.clone())),
-            Action::Undrain { nodes } => (nodes, Hold::Open, None, Wish::Undrain(nodes.clone())),
-            Action::Resume { nodes } => (nodes, Hold::Open, None, Wish::Resume(nodes.clone())),
+        let (nodes, hold, reason, command) = match action {
+            Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Some(reason.clone()), SlurmCommand::Drain(nodes.clone(), reason.clone())),
+            Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(nodes.clone())),
+            Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(nodes.clone())),
             // A farewell that comes at the same moment has the same effect, in its own words.
-            Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, Wish::SetDown(self.starts(nodes), reason.clone())),
+            Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.starts(nodes), reason.clone())),
             Action::Describe { comments } => return self.describe(comments),
             Action::Place { nodes, place } => return self.place(nodes, place),
             Action::Reconfigure { why } => {
-                self.wish(Wish::Reconfigure(why.clone()));
+                self.send(SlurmCommand::Reconfigure(why.clone()));
                 return;
             }
             Action::Reserve { name, booking } => {
-                self.wish(Wish::Reserve(name.clone(), Some(booking.clone())));
+                self.send(SlurmCommand::Reserve(name.clone(), Some(booking.clone())));
                 return;
             }
             Action::Unreserve { name } => {
-                self.wish(Wish::Reserve(name.clone(), None));
+                self.send(SlurmCommand::Reserve(name.clone(), None));
                 return;
             }
-            Action::Forget { nodes } => (nodes, Hold::Open, None, Wish::Forget(self.starts(nodes))),
+            Action::Forget { nodes } => (nodes, Hold::Open, None, SlurmCommand::Forget(self.starts(nodes))),
             _ => return,
         };
-        if self.wish(wish) {
+        if self.send(command) {
             let now = self.context.clock.now();
             for node in nodes {
                 self.context.memory.told.insert(self.key(node), Told { hold, reason: reason.clone(), at: now });
@@ -157,7 +157,7 @@ impl<'a> Cluster<'a> {
     fn describe(&self, comments: &BTreeMap<String, String>) {
         let new = comments.iter().filter(|(node, comment)| self.described(node).as_ref() != Some(*comment));
         let new: BTreeMap<String, String> = new.map(|(node, comment)| (node.clone(), comment.clone())).collect();
-        if !new.is_empty() && self.wish(Wish::Describe(new.clone())) {
+        if !new.is_empty() && self.send(SlurmCommand::Describe(new.clone())) {
             let now = self.context.clock.now();
             for (node, comment) in new {
                 self.context.memory.described.insert(self.key(&node), (comment, now));
@@ -169,7 +169,7 @@ impl<'a> Cluster<'a> {
     fn place(&self, nodes: &[String], place: &Place) {
         let new = nodes.iter().filter(|node| self.placed(node, discriminant(place)).as_ref() != Some(place));
         let new: Vec<String> = new.cloned().collect();
-        if !new.is_empty() && self.wish(Wish::Place(new.clone(), place.clone())) {
+        if !new.is_empty() && self.send(SlurmCommand::Place(new.clone(), place.clone())) {
             let now = self.context.clock.now();
             for node in new {
                 self.context.memory.placed.insert((self.key(&node), discriminant(place)), (place.clone(), now));
@@ -219,8 +219,8 @@ impl<'a> Cluster<'a> {
         self.context.memory.responses.since(&self.key(&node.name), responds, self.context.clock.now())
     }
 
-    fn wish(&self, wish: Wish) -> bool {
-        self.context.clusters.wish(self.namespace, self.controller, wish)
+    fn send(&self, command: SlurmCommand) -> bool {
+        self.context.clusters.send(self.namespace, self.controller, command)
     }
 
     fn described(&self, node: &str) -> Option<String> {

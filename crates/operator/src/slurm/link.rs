@@ -25,12 +25,12 @@ use tokio::{
 };
 
 use super::{
-    Ground, Key, Wanted, Wish,
+    Ground, Key, Wanted, SlurmCommand,
     booking::Bookings,
     question::FRESH,
     refusal::Refusals,
     token::{KeyPlace, Tokens},
-    wish::Reading,
+    command::Reading,
 };
 
 /// How often slurmctld is asked when it read its configuration, beside each time that its nodes change.
@@ -47,7 +47,7 @@ pub(super) struct Link {
     metrics: Metrics,
 }
 
-/// What passes look at, and what they leave wishes with.
+/// What passes look at, and what they leave commands with.
 struct Line {
     key: Key,
     client: Arc<Client>,
@@ -58,10 +58,10 @@ struct Line {
     configured_at: Mutex<Result<Timestamp, String>>,
     configuration_soon: Notify,
     /// What is to be told to Slurm, in its order.
-    wishes: Mutex<VecDeque<Wish>>,
+    commands: Mutex<VecDeque<SlurmCommand>>,
     /// Comments for nodes. Each is a call of its own and there may be thousands, so everything else goes first.
     comments: Mutex<BTreeMap<String, String>>,
-    wished: Notify,
+    command_queued: Notify,
     refusals: Refusals,
     bookings: Bookings,
     /// Somebody decides by the queue.
@@ -86,9 +86,9 @@ impl Link {
             handle,
             configured_at: Mutex::new(Err("Slurm was not asked yet".to_owned())),
             configuration_soon: Notify::new(),
-            wishes: Mutex::default(),
+            commands: Mutex::default(),
             comments: Mutex::default(),
-            wished: Notify::new(),
+            command_queued: Notify::new(),
             refusals: Refusals::default(),
             bookings: Bookings::default(),
             queue_wanted: Notify::new(),
@@ -105,7 +105,7 @@ impl Link {
                 () = tokens.keep_fresh(|| work.read_soon()) => {}
                 () = work.tell_changes(&wake) => {}
                 () = work.read_configuration(&wake) => {}
-                () = work.carry_out_wishes(&wake) => {}
+                () = work.run_commands(&wake) => {}
                 () = work.read_queue(&wake) => {}
             }
         });
@@ -164,20 +164,20 @@ impl Link {
         self.line.configuration_soon.notify_one();
     }
 
-    /// Leaves a wish; the same twice is one.
-    pub(super) fn wish(&self, wish: Wish) {
-        if let Wish::Describe(comments) = wish {
+    /// Leaves a command; the same twice is one.
+    pub(super) fn send(&self, command: SlurmCommand) {
+        if let SlurmCommand::Describe(comments) = command {
             locked(&self.line.comments).extend(comments);
         } else {
-            if let Wish::Reserve(name, booking) = &wish {
+            if let SlurmCommand::Reserve(name, booking) = &command {
                 self.line.bookings.begin(name, booking.as_ref());
             }
-            let mut wishes = locked(&self.line.wishes);
-            if !wishes.contains(&wish) {
-                wishes.push_back(wish);
+            let mut commands = locked(&self.line.commands);
+            if !commands.contains(&command) {
+                commands.push_back(command);
             }
         }
-        self.line.wished.notify_one();
+        self.line.command_queued.notify_one();
     }
 }
 
@@ -258,40 +258,40 @@ impl Line {
         }
     }
 
-    /// Tells Slurm what somebody wishes. What fails is not repeated: whoever wished it sees that nothing came of it, or is told what Slurm did not take.
-    async fn carry_out_wishes(&self, wake: &(dyn Fn() + Send + Sync)) {
+    /// Tells Slurm what somebody commands. What fails is not repeated: whoever wished it sees that nothing came of it, or is told what Slurm did not take.
+    async fn run_commands(&self, wake: &(dyn Fn() + Send + Sync)) {
         loop {
-            let next = locked(&self.wishes).front().cloned();
-            let Some(wish) = next else {
+            let next = locked(&self.commands).front().cloned();
+            let Some(command) = next else {
                 let comment = locked(&self.comments).pop_first();
                 match comment {
                     Some((node, comment)) => self.describe(node, comment).await,
-                    None => self.wished.notified().await,
+                    None => self.command_queued.notified().await,
                 }
                 continue;
             };
-            let outcome = wish.carry_out(&self.client).await;
-            if let Wish::Reserve(name, booking) = &wish {
+            let outcome = command.carry_out(&self.client).await;
+            if let SlurmCommand::Reserve(name, booking) = &command {
                 self.bookings.end(name, booking.as_ref(), outcome.as_ref().copied());
             }
             match outcome {
-                Ok(()) => tracing::info!(controller = %self.key, %wish, "Slurm was told"),
+                Ok(()) => tracing::info!(controller = %self.key, %command, "Slurm request succeeded"),
                 Err(error) => {
-                    tracing::warn!(controller = %self.key, %wish, %error, "Slurm could not be told");
-                    if let Wish::Place(nodes, place) = &wish
+                    tracing::warn!(controller = %self.key, %command, %error, "Slurm request failed");
+                    if let SlurmCommand::Place(nodes, place) = &command
                         && error.class() == Class::External
                     {
                         self.refusals.note(nodes, place, &error.to_string());
                         wake();
                     }
-                    if let Wish::Reserve(..) = &wish {
+                    if let SlurmCommand::Reserve(..) = &command {
                         wake();
                     }
                 }
             }
             // Only now, so that nobody leaves it a second time meanwhile.
-            locked(&self.wishes).pop_front();
-            match wish.reading() {
+            locked(&self.commands).pop_front();
+            match command.reading() {
                 Reading::Configuration => self.read_soon(),
                 Reading::Reservations => self.handle.read_reservations_soon(),
                 Reading::AllNodes => self.handle.read_all_soon(),
@@ -301,8 +301,8 @@ impl Line {
     }
 
     async fn describe(&self, node: String, comment: String) {
-        let wish = Wish::Describe(BTreeMap::from([(node.clone(), comment)]));
-        match wish.carry_out(&self.client).await {
+        let command = SlurmCommand::Describe(BTreeMap::from([(node.clone(), comment)]));
+        match command.carry_out(&self.client).await {
             Ok(()) => tracing::debug!(controller = %self.key, node, "Slurm was told the node's pod"),
             Err(error) => tracing::warn!(controller = %self.key, node, %error, "Slurm could not be told the node's pod"),
         }

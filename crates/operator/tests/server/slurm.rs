@@ -13,7 +13,7 @@ use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use slipway_api::{NodeSet, RestApi, SlurmController};
-use slipway_operator::slurm::{Clusters, Ground, Sources, Wakes, Wish, partitions_have_jobs};
+use slipway_operator::slurm::{Clusters, Ground, Sources, Wakes, SlurmCommand, partitions_have_jobs};
 use slipway_plan::gate::Answer as Verdict;
 use slipway_runtime::clock::{Clock, SystemClock};
 use slipway_runtime::health::Health;
@@ -181,7 +181,7 @@ async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
     // When slurmctld read its configuration is known, and moves when it reads it again.
     let before = eventually("the moment of the configuration", async || registry.clusters.configured_at(&stage.namespace, "x")).await;
     first.turn(Duration::from_secs(100));
-    assert!(registry.clusters.wish(&stage.namespace, "x", Wish::Reconfigure("a test".to_owned())));
+    assert!(registry.clusters.send(&stage.namespace, "x", SlurmCommand::Reconfigure("a test".to_owned())));
     eventually("a later moment of the configuration", async || match registry.clusters.configured_at(&stage.namespace, "x") {
         Ok(after) if after > before => Ok(()),
         other => Err(format!("{other:?}, before it was {before}")),
@@ -211,7 +211,7 @@ async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
     .await;
     assert_eq!(registry.metrics.slurm_clusters.get(), 0);
     assert!(registry.clusters.configured_at(&stage.namespace, "x").unwrap_err().contains("no RestApi"));
-    assert!(!registry.clusters.wish(&stage.namespace, "x", Wish::Reconfigure("a test".to_owned())));
+    assert!(!registry.clusters.send(&stage.namespace, "x", SlurmCommand::Reconfigure("a test".to_owned())));
     // While another one is read three times, nobody asks this one any more.
     let asked = second.requests("");
     let third = sim(1, NEW_KEY);
@@ -292,9 +292,9 @@ async fn a_drain_does_not_wait_behind_hundreds_of_comments() {
     registry.sees("x", "worker-1").await;
 
     let comments: BTreeMap<String, String> = (0..NODES).map(|node| (format!("worker-{node}"), format!("comment {node}"))).collect();
-    assert!(registry.clusters.wish(&stage.namespace, "x", Wish::Describe(comments.clone())));
-    assert!(registry.clusters.wish(&stage.namespace, "x", Wish::Describe(comments)));
-    assert!(registry.clusters.wish(&stage.namespace, "x", Wish::Drain(vec!["worker-7".to_owned()], "a test".to_owned())));
+    assert!(registry.clusters.send(&stage.namespace, "x", SlurmCommand::Describe(comments.clone())));
+    assert!(registry.clusters.send(&stage.namespace, "x", SlurmCommand::Describe(comments)));
+    assert!(registry.clusters.send(&stage.namespace, "x", SlurmCommand::Drain(vec!["worker-7".to_owned()], "a test".to_owned())));
     eventually("the drain", async || {
         let is_draining = cluster.world(|world| world.nodes["worker-7"].is_draining);
         if is_draining { Ok(()) } else { Err("not yet".to_owned()) }

@@ -25,7 +25,7 @@ use slipway_slurm::{
 
 use super::{hold, question::MAX_HOSTS};
 
-/// Records deleted by one wish, so that other wishes need not wait for hundreds of calls; the rest has its turn in the next.
+/// Records deleted by one command, so that other commands need not wait for hundreds of calls; the rest has its turn in the next.
 const MOST_FORGOTTEN: usize = 100;
 
 /// So many nodes are asked for by name before a hold is lifted or a node set down; all of them where there are no more.
@@ -33,7 +33,7 @@ const ASKED_BY_NAME: usize = 3;
 
 /// Something to tell Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum SlurmCommand {
     /// Read the configuration once more, and why. Only for one that was checked: slurmctld says that all is well and then ends itself over a bad one.
     Reconfigure(String),
     /// Let no new job come to these nodes, and why, without our prefix.
@@ -55,7 +55,7 @@ pub enum Wish {
     Reserve(String, Option<Booking>),
 }
 
-/// Where the effect of a wish is seen.
+/// Where the effect of a command is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Among the nodes that changed.
@@ -67,7 +67,7 @@ pub(super) enum Reading {
     Configuration,
 }
 
-impl Wish {
+impl SlurmCommand {
     /// What is to be read when it was told.
     pub(super) fn reading(&self) -> Reading {
         match self {
@@ -270,7 +270,7 @@ fn written(name: &str, booking: &Booking) -> ReservationWrite {
     }
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for SlurmCommand {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reconfigure(why) => write!(out, "reconfigure: {why}"),

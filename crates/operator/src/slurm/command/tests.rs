@@ -77,8 +77,8 @@ async fn only_a_node_that_is_as_it_was_is_set_down(#[case] drain: &str, #[case] 
     if restarts {
         ground.sim.world(|world| world.nodes.get_mut("worker-0").map(|node| node.started_at += 1)).unwrap();
     }
-    let wish = Wish::SetDown(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)]), "Pod is gone".to_owned());
-    wish.carry_out(&ground.client).await.unwrap();
+    let command = SlurmCommand::SetDown(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)]), "Pod is gone".to_owned());
+    command.carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     assert_eq!((record.is_down, record.reason.as_str()), (reason.is_some(), reason.unwrap_or(drain)));
     assert!(!ground.record("worker-1").is_down, "nobody spoke of it");
@@ -95,7 +95,7 @@ async fn a_resume_lifts_our_drain_and_our_down_and_nothing_of_others(#[case] is_
     })
     .await;
     ground.sim.world(|world| world.nodes.get_mut("worker-1").map(|node| down("bad disk")(node))).unwrap();
-    Wish::Resume(nodes()).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Resume(nodes()).carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     assert!(!record.is_down && !record.is_draining);
     assert!(ground.record("worker-1").is_down);
@@ -110,7 +110,7 @@ async fn a_resume_lifts_our_drain_and_our_down_and_nothing_of_others(#[case] is_
 #[tokio::test]
 async fn a_drain_writes_over_our_words_alone(#[case] before: impl Fn(&mut NodeRecord), #[case] reason: &str) {
     let ground = Ground::new(before).await;
-    Wish::Drain(nodes(), "fan".to_owned()).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Drain(nodes(), "fan".to_owned()).carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.record("worker-0").reason, reason);
     assert_eq!(ground.record("worker-1").reason, "slurm-operator: fan");
 }
@@ -119,7 +119,7 @@ async fn a_drain_writes_over_our_words_alone(#[case] before: impl Fn(&mut NodeRe
 async fn a_node_that_is_gone_does_not_keep_others_from_their_comments() {
     let ground = Ground::new(|_| {}).await;
     let comments = BTreeMap::from([("aaa".to_owned(), "x".to_owned()), ("worker-1".to_owned(), "y".to_owned())]);
-    assert!(Wish::Describe(comments).carry_out(&ground.client).await.is_err(), "it is told");
+    assert!(SlurmCommand::Describe(comments).carry_out(&ground.client).await.is_err(), "it is told");
     assert_eq!(ground.record("worker-1").comment, "y");
 }
 
@@ -145,7 +145,7 @@ async fn features_are_written_where_those_of_others_are_as_they_were(
 ) {
     let ground = Ground::new(having(features, active)).await;
     let place = Place::Features { all: words(wanted), active: words(wanted) };
-    Wish::Place(vec!["worker-0".to_owned(), "gone".to_owned()], place).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Place(vec!["worker-0".to_owned(), "gone".to_owned()], place).carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     let expected = if is_told { (words(wanted), words(wanted)) } else { (words(features), words(active)) };
     assert_eq!((record.features, record.active_features), expected);
@@ -155,7 +155,7 @@ async fn features_are_written_where_those_of_others_are_as_they_were(
 async fn a_place_is_written_in_one_call_and_only_where_it_differs() {
     let ground = Ground::new(|_| {}).await;
     ground.sim.world(|world| world.topologies.insert("tree".to_owned(), words("s1,s2")));
-    let place = |text: &str| Wish::Place(nodes(), Place::Topology(text.to_owned()));
+    let place = |text: &str| SlurmCommand::Place(nodes(), Place::Topology(text.to_owned()));
     place("tree:s1").carry_out(&ground.client).await.unwrap();
     assert!(nodes().iter().all(|node| ground.record(node).topology == "tree:s1"));
     assert_eq!(ground.sim.requests("POST node"), 1);
@@ -168,14 +168,14 @@ async fn a_place_is_written_in_one_call_and_only_where_it_differs() {
 }
 
 #[rstest]
-#[case::undrain(Wish::Undrain(nodes()))]
-#[case::resume(Wish::Resume(nodes()))]
+#[case::undrain(SlurmCommand::Undrain(nodes()))]
+#[case::resume(SlurmCommand::Resume(nodes()))]
 #[tokio::test]
-async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] wish: Wish) {
+async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] command: SlurmCommand) {
     let ground = Ground::new(drained("slurm-operator: Pod is pending termination for scale-in")).await;
     ground.sim.fail(Fault::new(FaultKind::StaleList));
     ground.sim.world(|world| world.nodes.get_mut("worker-0").map(drained("bad disk"))).unwrap();
-    wish.carry_out(&ground.client).await.unwrap();
+    command.carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     assert!(record.is_draining && record.reason == "bad disk", "{record:?}");
 }
@@ -192,7 +192,7 @@ async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] wish: Wish) {
 async fn only_a_record_that_is_out_of_use_is_forgotten(#[case] change: impl Fn(&mut NodeRecord), #[case] is_gone: bool) {
     let ground = Ground::new(change).await;
     let start = ground.start().await;
-    Wish::Forget(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)])).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Forget(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)])).carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
     assert!(ground.sim.world(|world| world.nodes.contains_key("worker-1")), "nobody meant it");
 }
@@ -216,7 +216,7 @@ async fn a_record_stays_that_is_reserved_or_has_a_slurmd_again(#[case] is_reserv
             node.started_at += 1;
         }
     });
-    Wish::Forget(BTreeMap::from([("worker-0".to_owned(), start)])).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Forget(BTreeMap::from([("worker-0".to_owned(), start)])).carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
 }
 
@@ -229,22 +229,22 @@ fn booking(is_new: bool, minutes: i64) -> Booking {
 #[tokio::test]
 async fn a_reservation_is_made_changed_and_deleted() {
     let ground = Ground::new(|_| ()).await;
-    let wish = async |booking: Option<Booking>| Wish::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
+    let command = async |booking: Option<Booking>| SlurmCommand::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
     let minutes = || ground.sim.world(|world| world.reservations.get("R").map(|found| (found.end - found.start) / 60));
-    wish(Some(booking(false, 10))).await;
+    command(Some(booking(false, 10))).await;
     assert_eq!(minutes(), None, "a change makes nothing");
-    wish(Some(booking(true, 20))).await;
+    command(Some(booking(true, 20))).await;
     assert_eq!(minutes(), Some(20));
     // Whom an administrator lets in stays so.
     ground.sim.world(|world| world.reservations.get_mut("R").unwrap().users.push("lena".to_owned()));
-    wish(Some(booking(false, 30))).await;
+    command(Some(booking(false, 30))).await;
     assert_eq!(
         (minutes(), ground.sim.world(|world| world.reservations["R"].users.clone())),
         (Some(30), vec!["slurm".into(), "lena".into()])
     );
-    wish(None).await;
+    command(None).await;
     assert_eq!(minutes(), None);
-    wish(None).await;
+    command(None).await;
 }
 
 #[rstest]
@@ -258,16 +258,16 @@ async fn a_reservation_of_another_kind_is_left_alone(#[case] booking: Option<Boo
         serde_json::json!({ "name": "R", "start_time": 9_000_000_000_u64, "duration": 5, "node_list": ["worker-0"], "users": ["lena"] });
     ground.sim.world(|world| world.write_reservation(&body)).unwrap();
     let before = ground.sim.world(|world| world.reservations.clone());
-    Wish::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.sim.world(|world| world.reservations.clone()), before);
 }
 
 /// The change gate says nothing of the last node's deletion: asked for changes alone, the record would stay for minutes.
 #[rstest]
-#[case::forget(Wish::Forget(BTreeMap::new()), Reading::AllNodes)]
-#[case::drain(Wish::Drain(Vec::new(), String::new()), Reading::ChangedNodes)]
-#[case::reserve(Wish::Reserve(String::new(), None), Reading::Reservations)]
-#[case::reconfigure(Wish::Reconfigure(String::new()), Reading::Configuration)]
-fn what_was_told_is_looked_for_where_it_shows(#[case] wish: Wish, #[case] expected: Reading) {
-    assert_eq!(wish.reading(), expected);
+#[case::forget(SlurmCommand::Forget(BTreeMap::new()), Reading::AllNodes)]
+#[case::drain(SlurmCommand::Drain(Vec::new(), String::new()), Reading::ChangedNodes)]
+#[case::reserve(SlurmCommand::Reserve(String::new(), None), Reading::Reservations)]
+#[case::reconfigure(SlurmCommand::Reconfigure(String::new()), Reading::Configuration)]
+fn what_was_told_is_looked_for_where_it_shows(#[case] command: SlurmCommand, #[case] expected: Reading) {
+    assert_eq!(command.reading(), expected);
 }
