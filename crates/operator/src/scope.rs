@@ -135,7 +135,7 @@ impl Scope {
 
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (clusters, charges) =
-            self.link(&mut controllers, &mut restapis, &stores, &clock, &mut for_controllers, &mut for_nodesets, &caches, tasks)?;
+            self.start_slurm(&mut controllers, &mut restapis, &stores, &clock, &mut for_controllers, &mut for_nodesets, &caches, tasks)?;
 
         let everything = watcher::Config::default();
         let ours = watcher::Config::default().labels(&label::ours());
@@ -175,9 +175,9 @@ impl Scope {
         Ok(())
     }
 
-    /// Starts what asks Slurm: one link for each cluster, and a watch over those with several slurmctld.
+    /// Starts what asks Slurm: one session for each cluster, and a watch over those with several slurmctld.
     #[allow(clippy::too_many_arguments)] // each is one part of one sentence
-    fn link(
+    fn start_slurm(
         &self,
         controllers: &mut Hub<SlurmController>,
         restapis: &mut Hub<RestApi>,
@@ -203,7 +203,7 @@ impl Scope {
         for_nodesets.push(wakes.nodesets);
 
         let changes = select(controllers.route::<SlurmController>(itself).map(drop), restapis.route::<RestApi>(itself).map(drop));
-        tasks.spawn("links to Slurm", clusters.clone().follow(changes, caches.to_vec(), self.stop.clone()));
+        tasks.spawn("sessions to Slurm", clusters.clone().follow(changes, caches.to_vec(), self.stop.clone()));
         let changes = controllers.route::<SlurmController>(itself);
         tasks.spawn("who is in charge", charges.clone().follow(changes, caches.to_vec(), self.stop.clone()));
         Ok((clusters, charges))

@@ -1,4 +1,4 @@
-//! The link to Slurm clusters: for each Controller that has a RestApi one client and one task that keeps one snapshot for everybody.
+//! Sessions with Slurm clusters: for each Controller that has a RestApi one client and one task that keeps one snapshot for everybody.
 //!
 //! Nothing here makes a pass wait. A pass looks at what was last read, and what it commands is carried out by the cluster's own task; a
 //! slurmrestd that hangs holds up that task and no other.
@@ -6,7 +6,7 @@
 mod address;
 mod booking;
 mod hold;
-mod link;
+mod session;
 mod question;
 mod refusal;
 mod state;
@@ -40,7 +40,7 @@ pub use wanted::Key;
 pub use command::SlurmCommand;
 
 use crate::step::keep_in_step;
-use link::Link;
+use session::Session;
 use wanted::Wanted;
 
 /// The caches that tell which clusters there are, and who wants to know about them.
@@ -51,7 +51,7 @@ pub struct Sources {
     pub nodesets: Store<NodeSet>,
 }
 
-/// What every link needs.
+/// What every session needs.
 #[derive(Clone)]
 pub struct Ground {
     pub client: kube::Client,
@@ -70,7 +70,7 @@ pub struct Wakes {
 pub struct Clusters {
     sources: Sources,
     ground: Ground,
-    links: Mutex<BTreeMap<Key, Link>>,
+    sessions: Mutex<BTreeMap<Key, Session>>,
     controllers: UnboundedSender<ObjectRef<SlurmController>>,
     nodesets: UnboundedSender<ObjectRef<NodeSet>>,
 }
@@ -79,111 +79,111 @@ impl Clusters {
     /// Reads nothing until [`Self::follow`] runs.
     pub fn new(sources: Sources, ground: Ground) -> (Arc<Self>, Wakes) {
         let ((controllers, controllers_woken), (nodesets, nodesets_woken)) = (unbounded(), unbounded());
-        let clusters = Self { sources, ground, links: Mutex::default(), controllers, nodesets };
+        let clusters = Self { sources, ground, sessions: Mutex::default(), controllers, nodesets };
         (Arc::new(clusters), Wakes { controllers: controllers_woken, nodesets: nodesets_woken })
     }
 
-    /// Makes and ends links as Controllers and RestApis come and go, until `stop`. `changes` names whatever changed; which it was does not
+    /// Makes and ends sessions as Controllers and RestApis come and go, until `stop`. `changes` names whatever changed; which it was does not
     /// matter. `caches` are those of the sources.
     pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
         // A RestApi that now names another Controller tells nothing of the one it named before, so all are compared each time.
         keep_in_step(changes, caches, stop, || self.compare()).await;
-        self.links().clear();
+        self.sessions().clear();
     }
 
     /// The cluster as last seen; `None` where there is no RestApi. Never waits.
     pub fn snapshot(&self, namespace: &str, controller: &str) -> Option<Arc<Snapshot>> {
-        self.links().get(&Key::new(namespace, controller)).map(Link::snapshot)
+        self.sessions().get(&Key::new(namespace, controller)).map(Session::snapshot)
     }
 
     /// When slurmctld last read its configuration, or why that is not known. Never waits.
     ///
     /// Once known it stays true however old the reading is: slurmctld does not unread. Slurm tells it since 26.05 (v0.0.45).
     pub fn configured_at(&self, namespace: &str, controller: &str) -> Result<Timestamp, String> {
-        let known = self.links().get(&Key::new(namespace, controller)).map(Link::configured_at);
+        let known = self.sessions().get(&Key::new(namespace, controller)).map(Session::configured_at);
         known.unwrap_or_else(|| {
-            let (cause, advice) = no_link(namespace, controller);
+            let (cause, advice) = no_session(namespace, controller);
             Err(format!("{cause}: {advice}"))
         })
     }
 
-    /// Has Slurm told something soon, once for all who command the same meanwhile. False where there is no link. Never waits.
+    /// Has Slurm told something soon, once for all who command the same meanwhile. False where there is no session. Never waits.
     ///
     /// What comes of it shows in the snapshot and in [`Self::configured_at`].
     pub fn send(&self, namespace: &str, controller: &str, command: SlurmCommand) -> bool {
-        self.links().get(&Key::new(namespace, controller)).is_some_and(|link| {
-            link.send(command);
+        self.sessions().get(&Key::new(namespace, controller)).is_some_and(|session| {
+            session.send(command);
             true
         })
     }
 
     /// What Slurm did not take about a node a while ago. Never waits.
     pub fn refusals(&self, namespace: &str, controller: &str, node: &str) -> Vec<Refusal> {
-        self.links().get(&Key::new(namespace, controller)).map(|link| link.refusals(node)).unwrap_or_default()
+        self.sessions().get(&Key::new(namespace, controller)).map(|session| session.refusals(node)).unwrap_or_default()
     }
 
     /// What Slurm was last told about a reservation, and what came of it. Never waits.
     pub fn booked(&self, namespace: &str, controller: &str, reservation: &str) -> Option<Told> {
-        self.links().get(&Key::new(namespace, controller)).and_then(|link| link.booked(reservation))
+        self.sessions().get(&Key::new(namespace, controller)).and_then(|session| session.booked(reservation))
     }
 
     /// Has nodes and queue read soon unless they just were, before a decision that must not miss a job that came a moment ago. Whoever looks at
     /// the cluster is woken when that is done.
     pub fn read_soon(&self, namespace: &str, controller: &str) {
-        if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
-            link.read_soon();
+        if let Some(session) = self.sessions().get(&Key::new(namespace, controller)) {
+            session.read_soon();
         }
     }
 
     /// Has nodes and reservations read soon, before a decision that must not miss one of these.
     pub fn read_reservations_soon(&self, namespace: &str, controller: &str) {
-        if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
-            link.read_reservations_soon();
+        if let Some(session) = self.sessions().get(&Key::new(namespace, controller)) {
+            session.read_reservations_soon();
         }
     }
 
     /// Has Slurm asked soon when slurmctld and each slurmd read their configuration.
     pub fn read_configuration_soon(&self, namespace: &str, controller: &str) {
-        if let Some(link) = self.links().get(&Key::new(namespace, controller)) {
-            link.read_configuration_soon();
+        if let Some(session) = self.sessions().get(&Key::new(namespace, controller)) {
+            session.read_configuration_soon();
         }
     }
 
     /// The cluster's client, for writes. Its calls are bounded, but they are waits.
     pub fn client(&self, namespace: &str, controller: &str) -> Option<Arc<Client>> {
-        self.links().get(&Key::new(namespace, controller)).map(Link::client)
+        self.sessions().get(&Key::new(namespace, controller)).map(Session::client)
     }
 
     /// The cluster's client for a pass that waits for its answers, unless another one does.
     pub fn client_in_turn(&self, namespace: &str, controller: &str) -> Option<(Arc<Client>, OwnedSemaphorePermit)> {
-        self.links().get(&Key::new(namespace, controller)).and_then(Link::client_in_turn)
+        self.sessions().get(&Key::new(namespace, controller)).and_then(Session::client_in_turn)
     }
 
-    /// Compares the links with what is wanted. One that is to be another begins anew and knows nothing at first.
+    /// Compares the sessions with what is wanted. One that is to be another begins anew and knows nothing at first.
     fn compare(&self) {
         let wanted = wanted::wanted(&self.sources, &self.ground.address);
-        let mut links = self.links();
-        let ended: Vec<Key> = links
+        let mut sessions = self.sessions();
+        let ended: Vec<Key> = sessions
             .iter()
-            .filter(|(key, link)| wanted.get(*key) != Some(link.wanted()) || link.has_ended())
+            .filter(|(key, session)| wanted.get(*key) != Some(session.wanted()) || session.has_ended())
             .map(|(key, _)| key.clone())
             .collect();
         for key in ended {
-            links.remove(&key);
-            tracing::info!(controller = %key, "the link to Slurm ends");
+            sessions.remove(&key);
+            tracing::info!(controller = %key, "Stopping slurmrestd client");
             self.waker(&key)();
         }
         for (key, wanted) in wanted {
-            if links.contains_key(&key) {
+            if sessions.contains_key(&key) {
                 continue;
             }
             let server = wanted.server.clone();
-            match Link::start(&key, wanted, &self.ground, self.waker(&key)) {
-                Ok(link) => {
-                    tracing::info!(controller = %key, %server, "the link to Slurm begins");
-                    links.insert(key, link);
+            match Session::start(&key, wanted, &self.ground, self.waker(&key)) {
+                Ok(session) => {
+                    tracing::info!(controller = %key, %server, "Starting slurmrestd client");
+                    sessions.insert(key, session);
                 }
-                Err(why) => tracing::error!(controller = %key, %server, %why, "there is no link to Slurm"),
+                Err(why) => tracing::error!(controller = %key, %server, %why, "Cannot start slurmrestd client"),
             }
         }
     }
@@ -204,13 +204,13 @@ impl Clusters {
         }
     }
 
-    fn links(&self) -> MutexGuard<'_, BTreeMap<Key, Link>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sessions(&self) -> MutexGuard<'_, BTreeMap<Key, Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Why nothing is known where there is no link, and what to do about it.
-pub(crate) fn no_link(namespace: &str, controller: &str) -> (String, String) {
+/// Why nothing is known where there is no session, and what to do about it.
+pub(crate) fn no_session(namespace: &str, controller: &str) -> (String, String) {
     let cause = format!("no RestApi in namespace `{namespace}` names Controller `{controller}`");
     (cause, "create one, so that the operator can ask Slurm".to_owned())
 }

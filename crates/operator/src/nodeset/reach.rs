@@ -8,20 +8,20 @@ use slipway_api::{
 use slipway_plan::{Report, nodeset::Reach};
 use tokio::time::Instant;
 
-use crate::{context::Context, slurm::no_link};
+use crate::{context::Context, slurm::no_session};
 
-/// What the link to the cluster says.
+/// What the session to the cluster says.
 pub(super) fn observe_reach(namespace: &str, controller: &str, context: &Context) -> Reach {
     let restapi = context.stores.restapis_of(namespace, controller).into_iter().map(|restapi| restapi.name_any()).min();
     let unknown = |cause: String, advice: String| Reach::Unknown { cause, advice };
     let Some(restapi) = restapi else {
-        let (cause, advice) = no_link(namespace, controller);
+        let (cause, advice) = no_session(namespace, controller);
         return unknown(cause, advice);
     };
     if context.stores.controller(namespace, controller).is_none() {
         return unknown(format!("Controller `{namespace}/{controller}` does not exist"), "create it".to_owned());
     }
-    // There is a RestApi, so a link is about to begin.
+    // There is a RestApi, so a session is about to begin.
     let Some(snapshot) = context.clusters.snapshot(namespace, controller).filter(|snapshot| !snapshot.is_untried()) else {
         return Reach::Unasked;
     };

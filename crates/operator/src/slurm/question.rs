@@ -18,14 +18,14 @@ use tokio::time::Instant;
 pub(super) const FRESH: Duration = Duration::from_secs(2);
 /// The most nodes that one list may name: as many as Slurm can have.
 pub(super) const MAX_HOSTS: usize = 1 << 16;
-/// Where there is no link, this is why nothing is known.
-const NO_LINK: &str = "there is no RestApi by which Slurm could be asked";
+/// Where there is no session, this is why nothing is known.
+const NO_SESSION: &str = "there is no RestApi by which Slurm could be asked";
 
 /// Whether a job that has not ended names any of these partitions: one that waits, alone or among others, runs, is suspended or is still leaving.
 ///
 /// *No* needs a queue that was read a moment ago: have it read by [`super::Clusters::read_soon`] first.
 pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], now: Instant) -> Answer {
-    let Some(snapshot) = snapshot else { return Answer::Unknown(NO_LINK.to_owned()) };
+    let Some(snapshot) = snapshot else { return Answer::Unknown(NO_SESSION.to_owned()) };
     let jobs = match snapshot.fresh_jobs(now) {
         Ok(jobs) => jobs,
         Err(why) => return Answer::Unknown(why.to_string()),
@@ -52,7 +52,7 @@ pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], 
 ///
 /// That there are none needs a queue that was read a moment ago: have it read by [`super::Clusters::read_soon`] first.
 pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str], now: Instant) -> Result<Vec<String>, String> {
-    let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
+    let snapshot = snapshot.ok_or_else(|| NO_SESSION.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
     let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found = Vec::new();
@@ -90,7 +90,7 @@ fn named_by_job<'n>(job: &Job, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n 
 ///
 /// Beside them comes whether that nobody else does is certain: it needs queue and reservations that were read a moment ago. Fails where nothing is known.
 pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], own: &str, now: Instant) -> Result<(BTreeMap<String, String>, bool), String> {
-    let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
+    let snapshot = snapshot.ok_or_else(|| NO_SESSION.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
     let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found: BTreeMap<String, String> = BTreeMap::new();
@@ -122,7 +122,7 @@ pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], own: &str, now: Instan
 ///
 /// Times are whole seconds of the workers' own clocks, and slurmctld tells its workers when it has read its own.
 pub fn workers_behind(snapshot: Option<&Snapshot>, since: Timestamp, now: Instant) -> Result<(usize, Vec<Behind>), String> {
-    let snapshot = snapshot.ok_or_else(|| NO_LINK.to_owned())?;
+    let snapshot = snapshot.ok_or_else(|| NO_SESSION.to_owned())?;
     let nodes = snapshot.fresh_nodes(now).map_err(|why| why.to_string())?;
     if nodes.missing > 0 {
         return Err(format!("Slurm's list lacks {} nodes that were there before", nodes.missing));

@@ -1,4 +1,4 @@
-//! Which links should be there.
+//! Which sessions should be there.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -26,7 +26,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// What a link is made from. Where it differs, another link takes the place of this one.
+/// What a session is made from. Where it differs, another session takes the place of this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// A Controller made anew under the old name is another cluster.
@@ -37,7 +37,7 @@ pub(super) struct Wanted {
     pub(super) jwt_field: &'static str,
 }
 
-/// One link for each Controller that has a RestApi.
+/// One session for each Controller that has a RestApi.
 pub(super) fn wanted(sources: &Sources, address: &Address) -> BTreeMap<Key, Wanted> {
     let mut chosen: BTreeMap<Key, Arc<RestApi>> = BTreeMap::new();
     for restapi in sources.restapis.state() {
@@ -48,13 +48,13 @@ pub(super) fn wanted(sources: &Sources, address: &Address) -> BTreeMap<Key, Want
         }
     }
     let controllers = sources.controllers.state();
-    let links = controllers.iter().filter_map(|controller| {
+    let sessions = controllers.iter().filter_map(|controller| {
         let key = Key::new(controller.metadata.namespace.as_deref().unwrap_or_default(), controller.metadata.name.as_deref()?);
         let server = address.of(&key.namespace, chosen.get(&key)?);
         let (jwt_key, jwt_field) = controller.spec.jwt_key();
         Some((key, Wanted { uid: controller.uid(), server, jwt_key: jwt_key.cloned(), jwt_field }))
     });
-    links.collect()
+    sessions.collect()
 }
 
 /// The oldest counts, so that a second RestApi changes nothing; one that is going counts only where there is no other.

@@ -130,8 +130,8 @@ async fn stage_with_keys(name: &str) -> Stage {
 }
 
 #[tokio::test]
-async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
-    let stage = stage_with_keys("slurm-link").await;
+async fn a_session_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
+    let stage = stage_with_keys("slurm-session").await;
     let mut registry = Registry::start(&stage);
     let first = sim(3, OLD_KEY);
     let served = serve(&first, 0).await;
@@ -204,7 +204,7 @@ async fn a_link_comes_with_its_restapi_survives_another_key_and_goes_with_it() {
 
     let api: Api<RestApi> = Api::namespaced(stage.client.clone(), &stage.namespace);
     api.delete("r", &DeleteParams::default()).await.unwrap();
-    eventually("the link to end", async || match registry.is_registered("x", "worker-4") {
+    eventually("the session to end", async || match registry.is_registered("x", "worker-4") {
         None => Ok(()),
         Some(answer) => Err(format!("{answer:?}")),
     })

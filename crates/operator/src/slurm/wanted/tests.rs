@@ -39,8 +39,8 @@ impl Scene {
     }
 
     fn servers(&self) -> Vec<String> {
-        let links = wanted(&self.sources, &Address::IN_CLUSTER.parse().unwrap());
-        links.into_iter().map(|(key, wanted)| format!("{key} {}", wanted.server)).collect()
+        let sessions = wanted(&self.sources, &Address::IN_CLUSTER.parse().unwrap());
+        sessions.into_iter().map(|(key, wanted)| format!("{key} {}", wanted.server)).collect()
     }
 }
 
@@ -69,7 +69,7 @@ fn the_oldest_restapi_counts_and_one_that_stays_before_one_that_goes() {
 fn the_older_name_of_the_key_counts_where_the_newer_is_not_given() {
     let mut scene = Scene::new();
     scene.controller("n", "x", &json!({"jwtHs256KeyRef": {"name": "old", "key": "k"}})).restapi("n", "r", "x", EARLY, false);
-    let links = wanted(&scene.sources, &Address::IN_CLUSTER.parse().unwrap());
-    let link = &links[&Key::new("n", "x")];
-    assert_eq!((link.jwt_key.as_ref().unwrap().name.as_str(), link.jwt_field), ("old", "spec.jwtHs256KeyRef"));
+    let sessions = wanted(&scene.sources, &Address::IN_CLUSTER.parse().unwrap());
+    let session = &sessions[&Key::new("n", "x")];
+    assert_eq!((session.jwt_key.as_ref().unwrap().name.as_str(), session.jwt_field), ("old", "spec.jwtHs256KeyRef"));
 }

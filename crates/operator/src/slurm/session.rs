@@ -1,4 +1,4 @@
-//! The link to one cluster: a client, a snapshot, and the task that keeps both.
+//! The session with one cluster: a client, a snapshot, and the task that keeps both.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -40,15 +40,15 @@ const LOOK_FOR_QUEUE: Duration = Duration::from_millis(50);
 const WAIT_FOR_QUEUE: Duration = Duration::from_secs(10);
 
 /// One cluster. Its task ends when this is dropped.
-pub(super) struct Link {
+pub(super) struct Session {
     wanted: Wanted,
-    line: Arc<Line>,
+    shared: Arc<Shared>,
     task: JoinHandle<()>,
     metrics: Metrics,
 }
 
-/// What passes look at, and what they leave commands with.
-struct Line {
+/// The state that reconciles and the session's task share.
+struct Shared {
     key: Key,
     client: Arc<Client>,
     /// Of the one pass that waits for answers.
@@ -68,7 +68,7 @@ struct Line {
     queue_wanted: Notify,
 }
 
-impl Link {
+impl Session {
     /// Begins to read. `wake` is called whenever something has changed.
     pub(super) fn start(key: &Key, wanted: Wanted, ground: &Ground, wake: impl Fn() + Send + Sync + 'static) -> Result<Self, String> {
         let Wanted { server, jwt_key, jwt_field, .. } = &wanted;
@@ -79,7 +79,7 @@ impl Link {
         let observer = Arc::new(Counted(ground.metrics.clone()));
         let client = Arc::new(Client::new(transport, tokens.clone(), observer, Limits::default()));
         let (keeper, handle) = Keeper::new(client.clone(), Pace::default());
-        let line = Arc::new(Line {
+        let shared = Arc::new(Shared {
             key: key.clone(),
             client,
             turn: Arc::new(Semaphore::new(1)),
@@ -93,7 +93,7 @@ impl Link {
             bookings: Bookings::default(),
             queue_wanted: Notify::new(),
         });
-        let work = line.clone();
+        let work = shared.clone();
         // One task for all of it: none of the parts ends by itself, and where one panics the whole begins anew.
         let task = tokio::spawn(async move {
             let read = async {
@@ -110,7 +110,7 @@ impl Link {
             }
         });
         ground.metrics.slurm_clusters.inc();
-        Ok(Self { wanted, line, task, metrics: ground.metrics.clone() })
+        Ok(Self { wanted, shared, task, metrics: ground.metrics.clone() })
     }
 
     pub(super) fn wanted(&self) -> &Wanted {
@@ -123,72 +123,72 @@ impl Link {
     }
 
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
-        self.line.handle.latest()
+        self.shared.handle.latest()
     }
 
     pub(super) fn configured_at(&self) -> Result<Timestamp, String> {
-        locked(&self.line.configured_at).clone()
+        locked(&self.shared.configured_at).clone()
     }
 
     pub(super) fn refusals(&self, node: &str) -> Vec<Refusal> {
-        self.line.refusals.of(node)
+        self.shared.refusals.of(node)
     }
 
     pub(super) fn booked(&self, reservation: &str) -> Option<Told> {
-        self.line.bookings.of(reservation)
+        self.shared.bookings.of(reservation)
     }
 
     pub(super) fn client(&self) -> Arc<Client> {
-        self.line.client.clone()
+        self.shared.client.clone()
     }
 
     pub(super) fn client_in_turn(&self) -> Option<(Arc<Client>, OwnedSemaphorePermit)> {
-        let turn = self.line.turn.clone().try_acquire_owned().ok()?;
-        Some((self.line.client.clone(), turn))
+        let turn = self.shared.turn.clone().try_acquire_owned().ok()?;
+        Some((self.shared.client.clone(), turn))
     }
 
     pub(super) fn read_soon(&self) {
-        let (now, snapshot) = (Instant::now(), self.line.handle.latest());
+        let (now, snapshot) = (Instant::now(), self.shared.handle.latest());
         let is_old = |age: Option<Duration>| age.is_none_or(|age| age > FRESH);
         if is_old(snapshot.queue_age(now)) || is_old(snapshot.reservations_age(now)) {
-            self.line.queue_wanted.notify_one();
+            self.shared.queue_wanted.notify_one();
         }
     }
 
     pub(super) fn read_reservations_soon(&self) {
-        self.line.handle.read_reservations_soon();
+        self.shared.handle.read_reservations_soon();
     }
 
     pub(super) fn read_configuration_soon(&self) {
-        self.line.handle.read_all_soon();
-        self.line.configuration_soon.notify_one();
+        self.shared.handle.read_all_soon();
+        self.shared.configuration_soon.notify_one();
     }
 
     /// Leaves a command; the same twice is one.
     pub(super) fn send(&self, command: SlurmCommand) {
         if let SlurmCommand::Describe(comments) = command {
-            locked(&self.line.comments).extend(comments);
+            locked(&self.shared.comments).extend(comments);
         } else {
             if let SlurmCommand::Reserve(name, booking) = &command {
-                self.line.bookings.begin(name, booking.as_ref());
+                self.shared.bookings.begin(name, booking.as_ref());
             }
-            let mut commands = locked(&self.line.commands);
+            let mut commands = locked(&self.shared.commands);
             if !commands.contains(&command) {
                 commands.push_back(command);
             }
         }
-        self.line.command_queued.notify_one();
+        self.shared.command_queued.notify_one();
     }
 }
 
-impl Drop for Link {
+impl Drop for Session {
     fn drop(&mut self) {
         self.task.abort();
         self.metrics.slurm_clusters.dec();
     }
 }
 
-impl Line {
+impl Shared {
     fn read_soon(&self) {
         self.handle.read_soon();
         self.configuration_soon.notify_one();
@@ -258,7 +258,7 @@ impl Line {
         }
     }
 
-    /// Tells Slurm what somebody commands. What fails is not repeated: whoever wished it sees that nothing came of it, or is told what Slurm did not take.
+    /// Runs queued commands. A failed one is not retried: the next reconcile sees that nothing changed, or reads what Slurm refused.
     async fn run_commands(&self, wake: &(dyn Fn() + Send + Sync)) {
         loop {
             let next = locked(&self.commands).front().cloned();
