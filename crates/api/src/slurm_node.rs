@@ -13,8 +13,8 @@ pub const UPDATE: &str = "Pod is pending termination for update";
 /// Behind the prefix, on a node that is drained because its NodeSet is being deleted.
 pub const DELETED: &str = "NodeSet is being deleted";
 /// Behind the prefix, on a node that the last act of its pod set down.
-pub const FAREWELL: &str = "Pod is terminating";
-/// Behind the prefix, on a node that was set down because its pod is gone and nobody said farewell.
+pub const POD_TERMINATING: &str = "Pod is terminating";
+/// Behind the prefix, on a node that was set down because its pod is gone without its preStop hook having run.
 pub const POD_GONE: &str = "Pod is gone";
 /// Prefix of the features that come from the Kubernetes node: others are not ours to touch.
 pub const FEATURE_PREFIX: &str = "k8s/";

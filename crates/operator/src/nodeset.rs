@@ -5,7 +5,7 @@ pub(crate) mod claim;
 mod cordon;
 mod count;
 mod deletion;
-mod farewell;
+mod termination;
 mod stale_node;
 pub(crate) mod gres;
 mod maintenance;
@@ -121,7 +121,7 @@ async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<boo
 async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Report) -> Result<(), Error> {
     let Picture { nodeset, workers, stale_nodes, cluster, context, .. } = picture;
     replacement_backoff::count(nodeset, &picture.backoff, &actions, workers, context);
-    farewell::tell(nodeset, picture.places.layout(), &actions, workers, context);
+    termination::report(nodeset, picture.places.layout(), &actions, workers, context);
     let on_pods: Vec<Action> = actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
     let render = |slot: &plan::Slot, hostname: &str| picture.pod(slot, hostname);
     let owner = Workers { nodeset, namespace: picture.namespace, owner_uid: picture.uid, render: &render };

@@ -32,7 +32,7 @@ pub enum Action {
     Drain { nodes: Vec<String>, reason: String },
     /// Let jobs come again to nodes that we drained.
     Undrain { nodes: Vec<String> },
-    /// Let jobs come again to nodes that the farewell of an earlier pod set down.
+    /// Let jobs come again to nodes that the preStop hook of an earlier pod set down.
     Resume { nodes: Vec<String> },
     /// Set nodes down whose pods are gone, so that Slurm sends no job there and starts theirs elsewhere. Only [`crate::gate`] gives leave to make this.
     SetDown { nodes: Vec<String>, reason: String },

@@ -29,7 +29,7 @@ const LONGEST_NOTE: usize = 1024;
 /// An object's name may be as long as the event's own, which has a time at its end.
 const LONGEST_NAME: usize = 230;
 /// How long the sender tries to get rid of what was said before the end.
-const FAREWELL: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How an event is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,7 +141,7 @@ impl Sender {
             }
         };
         // What is left after that is lost, as events may be.
-        let _ = tokio::time::timeout(FAREWELL, rest).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, rest).await;
     }
 
     async fn send(&self, said: Said) {

@@ -6,7 +6,7 @@ use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 /// How long tasks may take to finish what they do.
-const FAREWELL: Duration = Duration::from_secs(20);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A set of tasks that live and end together.
 pub struct Tasks {
@@ -44,8 +44,8 @@ impl Tasks {
             return Err(Ended(ended.unwrap_or_else(|panic| panic.to_string())));
         }
         let all_done = async { while self.running.join_next().await.is_some() {} };
-        if timeout(FAREWELL, all_done).await.is_err() {
-            tracing::warn!(after = ?FAREWELL, "some tasks did not end in time and are dropped");
+        if timeout(SHUTDOWN_TIMEOUT, all_done).await.is_err() {
+            tracing::warn!(after = ?SHUTDOWN_TIMEOUT, "some tasks did not end in time and are dropped");
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A scheduler and kubelets for thousands of worker pods that do not run: what Kubernetes and Slurm see of them is as if they did.
 //!
-//! A pod gets a host, registers with the stand-in for Slurm under its hostname, and is ready. One that is deleted says farewell as its
+//! A pod gets a host, registers with the stand-in for Slurm under its hostname, and is ready. One that is deleted runs its preStop hook as its
 //! preStop hook would, and is gone. Of affinity only that to one node by name is looked at: other pods go to the hosts in turn.
 
 mod pod;
@@ -227,7 +227,7 @@ impl Inner {
                 self.show(pod, &status).await
             }
             Step::End => {
-                self.say_farewell(pod);
+                self.run_pre_stop(pod);
                 let preconditions = Preconditions { uid: pod.uid(), resource_version: None };
                 let params = DeleteParams { grace_period_seconds: Some(0), preconditions: Some(preconditions), ..DeleteParams::default() };
                 let _turn = self.at_once.acquire().await;
@@ -275,12 +275,12 @@ impl Inner {
     }
 
     /// What the preStop hook does. A node whose slurmd never came has no record, and nothing happens.
-    fn say_farewell(&self, pod: &Pod) {
+    fn run_pre_stop(&self, pod: &Pod) {
         if !locked(&self.rules).die_silently {
             let name = pod::hostname(pod);
             self.sim.world(|world| {
                 let before = world.nodes.get(&name).map(|node| node.reason.clone()).unwrap_or_default();
-                let body = json!({ "state": ["DOWN"], "reason": pod::farewell(&before) });
+                let body = json!({ "state": ["DOWN"], "reason": pod::termination_reason(&before) });
                 let _ = world.update_nodes(&[name], &body, "slurm");
             });
         }

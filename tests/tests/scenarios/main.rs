@@ -8,7 +8,7 @@ mod daemon;
 mod deletion;
 mod external;
 mod failover;
-mod farewell;
+mod nodeset_deletion;
 mod keys;
 mod place;
 mod records;

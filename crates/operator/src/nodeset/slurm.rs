@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use slipway_api::slurm_node::FAREWELL;
+use slipway_api::slurm_node::POD_TERMINATING;
 use slipway_plan::{
     Action,
     gate::Answer,
@@ -126,7 +126,7 @@ impl<'a> Cluster<'a> {
             Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Some(reason.clone()), SlurmCommand::Drain(nodes.clone(), reason.clone())),
             Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(nodes.clone())),
             Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(nodes.clone())),
-            // A farewell that comes at the same moment has the same effect, in its own words.
+            // A termination that comes at the same moment has the same effect, in its own words.
             Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.starts(nodes), reason.clone())),
             Action::Describe { comments } => return self.describe(comments),
             Action::Place { nodes, place } => return self.place(nodes, place),
@@ -275,9 +275,9 @@ fn shows(known: &InSlurm, told: &Told) -> bool {
         Hold::DownByUs => known.has("Down"),
         hold => known.hold == hold,
     };
-    // A farewell comes after everything that was told to a worker, and has words of its own.
-    let said_farewell = known.has("Down") && known.our_reason() == Some(FAREWELL);
-    is_held && (said_farewell || told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason)))
+    // A termination comes after everything that was told to a worker, and has words of its own.
+    let is_terminated = known.has("Down") && known.our_reason() == Some(POD_TERMINATING);
+    is_held && (is_terminated || told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason)))
 }
 
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {

@@ -230,7 +230,7 @@ async fn forget(client: &Client, nodes: &BTreeMap<String, Option<Timestamp>>) ->
 fn is_forgettable(node: &Node) -> bool {
     const OTHERS: &[NodeState] = &[NodeState::Future, NodeState::External, NodeState::Cloud, NodeState::PoweredDown, NodeState::PoweringUp];
     let is_empty = node.state.is_clear() && !node.state.is_busy() && node.alloc_cpus == 0 && !node.state.has_any(OTHERS);
-    // A slurmctld that was killed before it saved a farewell has the node as it was before, and sets it down only after its SlurmdTimeout.
+    // A slurmctld that was killed before it saved a termination has the node as it was before, and sets it down only after its SlurmdTimeout.
     let is_out_of_use = match () {
         () if node.state.has(&NodeState::Drain) => is_our_reason(&node.reason),
         () => node.state.has_any(&[NodeState::Down, NodeState::NotResponding]),

@@ -33,9 +33,9 @@ mod tests {
     #[case::cordon(&["IDLE", "DRAIN"], "slurm-operator: Pod (n/w-1) was cordoned", Hold::DrainedByUs)]
     #[case::admin(&["IDLE", "DRAIN"], "bad disk", Hold::ByOthers)]
     #[case::admin_without_reason(&["IDLE", "DRAIN"], "", Hold::ByOthers)]
-    #[case::farewell_and_back(&["DOWN"], "slurm-operator: Pod is terminating", Hold::DownByUs)]
-    #[case::farewell_and_away(&["DOWN", "NOT_RESPONDING"], "slurm-operator: Pod is terminating", Hold::ByOthers)]
-    #[case::drained_farewell(&["IDLE", "DRAIN"], "slurm-operator: Pod is terminating", Hold::DrainedByUs)]
+    #[case::terminated_and_back(&["DOWN"], "slurm-operator: Pod is terminating", Hold::DownByUs)]
+    #[case::terminated_and_away(&["DOWN", "NOT_RESPONDING"], "slurm-operator: Pod is terminating", Hold::ByOthers)]
+    #[case::drained_and_terminated(&["IDLE", "DRAIN"], "slurm-operator: Pod is terminating", Hold::DrainedByUs)]
     #[case::down_by_slurm(&["DOWN"], "Not responding", Hold::ByOthers)]
     #[case::failing(&["IDLE", "FAIL"], "", Hold::ByOthers)]
     fn only_what_we_wrote_is_ours(#[case] state: &[&str], #[case] reason: &str, #[case] expected: Hold) {

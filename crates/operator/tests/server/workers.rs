@@ -155,7 +155,7 @@ async fn is_killed(stage: &Stage, cluster: &Cluster<'_>) {
     let gone = || cluster.sim.world(|world| world.nodes.values().filter(|node| node.is_down).count());
     let (deleted, before, mut patience) = (cluster.deletions().len(), gone(), Patience::start());
     cluster.scale(NODESET, 4).await;
-    // As soon as the first has said farewell, while the others are being deleted.
+    // As soon as the first is terminated, while the others are being deleted.
     while gone() == before {
         assert!(!patience.is_exhausted(), "nobody leaves");
         tokio::time::sleep(Duration::from_millis(5)).await;

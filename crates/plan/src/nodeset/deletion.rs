@@ -72,13 +72,13 @@ pub fn deletion(remains: &Remains<'_>) -> Plan {
     if remains.workers.is_empty() {
         plan_end(remains, reservation, &mut plan);
     } else {
-        plan_farewells(remains, &mut plan);
+        plan_worker_deletions(remains, &mut plan);
     }
     plan
 }
 
 /// Drains all workers in one call, and deletes those that are empty.
-fn plan_farewells(remains: &Remains<'_>, plan: &mut Plan) {
+fn plan_worker_deletions(remains: &Remains<'_>, plan: &mut Plan) {
     let Remains { workers, now, .. } = remains;
     let (mut to_drain, mut waits) = (Vec::new(), Vec::new());
     for worker in workers.iter().filter(|worker| worker.stage != Stage::Going) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use slipway_api::slurm_node::{FAREWELL, SCALE_IN, UPDATE};
+use slipway_api::slurm_node::{POD_TERMINATING, SCALE_IN, UPDATE};
 
 use super::{Hold, InSlurm, Observed, Stage, Worker, removal::Leaving, replacement_backoff::until};
 use crate::{Action, Plan, gate::Answer};
@@ -36,7 +36,7 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
 }
 
 /// Who speaks for each node of Slurm. Two pods on one Kubernetes node have one there: what is to be said about the one that leaves counts for both until
-/// it is gone, because its farewell sets the node down; else what keeps jobs from one keeps them from both.
+/// it is gone, because its preStop hook sets the node down; else what keeps jobs from one keeps them from both.
 fn speakers<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<String>) -> BTreeMap<&'a str, &'a str> {
     let mut speakers: BTreeMap<&str, &Worker> = BTreeMap::new();
     let weight = |worker: &Worker| {
@@ -61,8 +61,8 @@ fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &Leaving) -> Option<
         () if leaving.outdated.contains(&worker.name) => Some(UPDATE.to_owned()),
         () if host.is_some() => host,
         () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.namespace, worker.name)),
-        // Its kubelet is dead, or its node would be down by its farewell. What still runs there goes on.
-        () if worker.stage == Stage::Going && worker.gone_by.is_some_and(|gone_by| gone_by <= observed.now) => Some(FAREWELL.to_owned()),
+        // Its kubelet is dead, or its node would be down by its preStop hook. What still runs there goes on.
+        () if worker.stage == Stage::Going && worker.gone_by.is_some_and(|gone_by| gone_by <= observed.now) => Some(POD_TERMINATING.to_owned()),
         () => None,
     }
 }
@@ -101,7 +101,7 @@ fn lift(in_slurm: &InSlurm) -> Option<Lift> {
 
 /// No watch tells that a pod did not end in its time.
 fn wake_when_time_is_up(worker: &Worker, observed: &Observed<'_>, plan: &mut Plan) {
-    if let Some(gone_by) = worker.gone_by.filter(|_| worker.stage == Stage::Going && is_to_drain(worker, FAREWELL)) {
+    if let Some(gone_by) = worker.gone_by.filter(|_| worker.stage == Stage::Going && is_to_drain(worker, POD_TERMINATING)) {
         plan.wake_within(until(gone_by, observed.now));
     }
 }

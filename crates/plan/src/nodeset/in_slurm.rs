@@ -49,7 +49,7 @@ pub enum Hold {
     Open,
     /// We drained it.
     DrainedByUs,
-    /// It is down by our hand or by the farewell of the pod that was there before, and it responds.
+    /// It is down by our hand or by the preStop hook of the previous pod, and it responds.
     DownByUs,
     /// Somebody else; it is theirs to lift.
     ByOthers,

@@ -1,7 +1,7 @@
 //! Records in Slurm whose pod is gone: jobs would be sent there and wait for nobody, and those that were there would never end.
 //!
 //! Set down, such a node gets no job and gives its jobs back to the queue. That ends none: nothing can run where there is no pod. A pod that says
-//! farewell does it itself; this is for those that could not.
+//! termination does it itself; this is for those that could not.
 
 use std::collections::BTreeSet;
 

@@ -85,7 +85,7 @@ fn held(in_slurm: InSlurm) -> InSlurm {
     InSlurm { hold: Hold::DrainedByUs, reason: format!("{REASON_PREFIX}{SCALE_IN}"), ..in_slurm }
 }
 
-/// Set down by the farewell of a pod, and back.
+/// Set down by the preStop hook of a pod, and back.
 fn down() -> InSlurm {
     InSlurm { hold: Hold::DownByUs, reason: format!("{REASON_PREFIX}Pod is terminating"), states: vec!["Down"], ..idle() }
 }

@@ -14,8 +14,8 @@ use crate::{Invalid, controller, merge, metadata::Marks, probe, sidecar};
 
 /// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out. What an administrator wrote on the node stays:
 /// whoever comes back under its name is still theirs to release. Where slurmctld is gone, Slurm's programs would wait until the pod's grace ends.
-fn farewell() -> String {
-    let (prefix, text) = (slurm_node::REASON_PREFIX, slurm_node::FAREWELL);
+fn pre_stop_script() -> String {
+    let (prefix, text) = (slurm_node::REASON_PREFIX, slurm_node::POD_TERMINATING);
     format!(
         r#"node=$(hostname)
 reason=$(timeout 5 sinfo --noheader --nodes="$node" --format=%E | head -n 1)
@@ -184,7 +184,7 @@ fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Optio
             "privileged": true,
             "capabilities": { "add": ["BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE"] },
         },
-        "lifecycle": { "preStop": { "exec": { "command": ["/usr/bin/sh", "-c", farewell()] } } },
+        "lifecycle": { "preStop": { "exec": { "command": ["/usr/bin/sh", "-c", pre_stop_script()] } } },
         "volumeMounts": [
             { "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true },
             sidecar::mount(),

@@ -52,7 +52,7 @@ fn slurmd(pod: &Pod) -> Option<&Container> {
 }
 
 /// The reason on a node after its pod's preStop hook: what an administrator wrote stays.
-pub(super) fn farewell(before: &str) -> String {
+pub(super) fn termination_reason(before: &str) -> String {
     const PREFIX: &str = "slurm-operator: ";
     let is_free = before.is_empty() || before == "none" || before.starts_with(PREFIX);
     if is_free { format!("{PREFIX}Pod is terminating") } else { before.to_owned() }
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_spares_what_an_administrator_wrote() {
-        assert_eq!(farewell("bad disk"), "bad disk");
-        assert_eq!(farewell("slurm-operator: cordoned"), "slurm-operator: Pod is terminating");
+    fn a_termination_keeps_what_an_administrator_wrote() {
+        assert_eq!(termination_reason("bad disk"), "bad disk");
+        assert_eq!(termination_reason("slurm-operator: cordoned"), "slurm-operator: Pod is terminating");
     }
 }

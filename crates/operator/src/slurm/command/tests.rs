@@ -104,7 +104,7 @@ async fn a_resume_lifts_our_drain_and_our_down_and_nothing_of_others(#[case] is_
 #[rstest]
 #[case::open(|_: &mut NodeRecord| {}, "slurm-operator: fan")]
 #[case::by_us_for_another_cause(drained("slurm-operator: scale-in"), "slurm-operator: fan")]
-#[case::down_by_a_farewell(down("slurm-operator: Pod is terminating"), "slurm-operator: fan")]
+#[case::down_by_a_termination(down("slurm-operator: Pod is terminating"), "slurm-operator: fan")]
 #[case::by_others(drained("bad disk"), "bad disk")]
 #[case::down_by_others(down("bad disk"), "bad disk")]
 #[tokio::test]

@@ -115,7 +115,7 @@ fn of_two_on_a_node_the_busy_and_then_the_older_stays(#[case] workers: &[Worker]
     assert_eq!(observed.excess().iter().map(|worker| worker.name.as_str()).collect::<Vec<_>>(), [leaves]);
 }
 
-/// They have one node in Slurm, and the farewell of the one that leaves sets it down: so it is drained as long as both are there, and lifted after that.
+/// They have one node in Slurm, and the preStop hook of the one that leaves sets it down: so it is drained as long as both are there, and lifted after that.
 #[test]
 fn of_two_on_a_node_none_is_lifted_before_the_other_is_gone() {
     let nodes = [("a", Fit::Yes)];
@@ -308,7 +308,7 @@ fn of(nodes: &BTreeMap<String, Fit>, fleet: &[Worker]) -> Sites {
     Sites::new(nodes.iter().map(|(node, fit)| site(node, *fit)).collect(), fleet, &BTreeMap::new())
 }
 
-/// Does what a plan says: pods come up at once, and go at once, and say farewell.
+/// Does what a plan says: pods come up at once, and go at once, and run their preStop hooks.
 fn carry_out(plan: &Plan, fleet: &mut Vec<Worker>) {
     for action in &plan.actions {
         match action {

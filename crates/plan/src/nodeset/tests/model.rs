@@ -61,15 +61,15 @@ struct World {
     fleet: Vec<Worker>,
     stale_nodes: Vec<StaleNode>,
     /// Whether pods set their nodes down when they go.
-    say_farewell: bool,
+    run_pre_stop: bool,
 }
 
 fn world() -> impl Strategy<Value = World> {
     let stale_nodes = prop::collection::btree_map(0..20_u32, in_slurm(), 0..6);
-    (fleet(), stale_nodes, any::<bool>()).prop_map(|(fleet, stale_nodes, say_farewell)| {
+    (fleet(), stale_nodes, any::<bool>()).prop_map(|(fleet, stale_nodes, run_pre_stop)| {
         let is_free = |ordinal: &u32| fleet.iter().all(|worker| worker.slot != Slot::Ordinal(*ordinal));
         let stale_nodes = stale_nodes.into_iter().filter(|(ordinal, _)| is_free(ordinal)).map(|(ordinal, in_slurm)| stale_node(ordinal, in_slurm));
-        World { stale_nodes: stale_nodes.collect(), fleet, say_farewell }
+        World { stale_nodes: stale_nodes.collect(), fleet, run_pre_stop }
     })
 }
 
@@ -96,7 +96,7 @@ impl World {
     fn remove(&mut self, uid: &str) {
         let Some(at) = self.fleet.iter().position(|worker| worker.uid == uid) else { return };
         let Worker { slot, mut in_slurm, .. } = self.fleet.remove(at);
-        if self.say_farewell && in_slurm.is_registered == Answer::Yes {
+        if self.run_pre_stop && in_slurm.is_registered == Answer::Yes {
             go_down(&mut in_slurm);
         }
         self.stale_nodes.push(stale_node(slot.ordinal().unwrap(), in_slurm));

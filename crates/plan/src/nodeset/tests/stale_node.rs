@@ -23,7 +23,7 @@ const CREATE: &str = "create pod `w-0`";
 #[case::drained_by_others_and_empty(by_others(emptied()), &[CREATE])]
 #[case::drained_by_others_and_busy(by_others(draining()), &[])]
 #[case::down(set_down(idle()), &[CREATE])]
-#[case::farewell(down(), &[CREATE])]
+#[case::terminated(down(), &[CREATE])]
 #[case::just_told(InSlurm { hold: Hold::Unknown, ..idle() }, &[])]
 #[case::unknown(unknown(), &[CREATE])]
 #[case::no_record(unregistered(), &[CREATE])]

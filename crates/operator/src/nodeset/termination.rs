@@ -1,4 +1,4 @@
-//! What is told of workers of Kubernetes nodes that are deleted, in the words of events that others know.
+//! Events about deleted workers of a NodeSet in DaemonSet mode, with the reasons of the public operator.
 
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, event};
@@ -10,8 +10,8 @@ use slipway_runtime::events::Kind;
 
 use crate::context::Context;
 
-/// Tells of workers that ended by themselves, and of those whose Kubernetes node has another hostname for them now.
-pub(super) fn tell(nodeset: &NodeSet, layout: Layout<'_>, actions: &[Action], workers: &[Worker], context: &Context) {
+/// Reports workers that ended by themselves, and those whose Kubernetes node now gives them another hostname.
+pub(super) fn report(nodeset: &NodeSet, layout: Layout<'_>, actions: &[Action], workers: &[Worker], context: &Context) {
     let Layout::PerNode(sites) = layout else { return };
     let is_deleted =
         |worker: &&Worker| actions.iter().any(|action| matches!(action, Action::DeleteWorker { uid, .. } if *uid == worker.uid));

@@ -70,7 +70,7 @@ async fn until_it_says(slurm: &Slurm, words: &str) {
 
 #[tokio::test]
 async fn a_node_set_is_deleted_and_no_job_is_lost() {
-    let ground = Ground::up("farewell", 2).await.unwrap();
+    let ground = Ground::up("nodeset-deletion", 2).await.unwrap();
     let demo = Manifest::demo().unwrap().with("NodeSet", &json!({ "spec": { "oversubscribeNode": true } }));
     let slurm = ground.slurm("slurm", demo).await.unwrap();
     let other = slurm.resource("nodeset", "worker").unwrap();
