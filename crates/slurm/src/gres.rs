@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::{
-    config::file::ConfFile,
+    conf_check::file::ConfFile,
     name::{excerpt, spoken},
 };
 
@@ -157,7 +157,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Reads slurm.conf, and gres.conf where there is one. Never fails: what is wrong with the files is found by [`crate::config::check`].
+    /// Reads slurm.conf, and gres.conf where there is one. Never fails: what is wrong with the files is found by [`crate::conf_check::check`].
     pub fn read(slurm_conf: &str, gres_conf: Option<&str>) -> Self {
         let file = ConfFile::parse(slurm_conf);
         let types = file.last("GresTypes").map_or("", |(_, types)| types);

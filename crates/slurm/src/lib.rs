@@ -4,7 +4,7 @@
 
 pub mod cgroup;
 pub mod conf;
-pub mod config;
+pub mod conf_check;
 pub mod dynamic;
 pub mod gres;
 pub mod hostlist;

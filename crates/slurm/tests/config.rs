@@ -7,8 +7,8 @@ mod cases;
 use std::collections::BTreeSet;
 
 use cases::Case;
-use slipway_slurm::config::Severity;
-use slipway_slurm::config::check::{SlurmdbdPod, Surroundings, check};
+use slipway_slurm::conf_check::Severity;
+use slipway_slurm::conf_check::check::{SlurmdbdPod, Surroundings, check};
 
 fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()

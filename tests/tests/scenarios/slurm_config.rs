@@ -105,7 +105,7 @@ const IN_PIECES: [&str; 1] = ["rl_log_freq="];
 
 #[test]
 fn the_real_programs_know_each_word_of_our_table() {
-    let table = fs::read_to_string(project_root().join("crates/slurm/src/config/words.tsv")).unwrap();
+    let table = fs::read_to_string(project_root().join("crates/slurm/src/conf_check/words.tsv")).unwrap();
     let mut input = String::new();
     let mut count = 0;
     for line in table.lines().filter(|line| !line.starts_with('#')) {

@@ -13,7 +13,7 @@ use slipway_plan::{
 use slipway_render::controller::{self as render, Configuration, References};
 use slipway_slurm::{
     conf::partitions,
-    config::{
+    conf_check::{
         Severity,
         check::{Surroundings, check},
     },
@@ -93,7 +93,7 @@ fn checked(
 }
 
 /// A finding, with the user's own line where the file's line is one of those.
-fn in_words(finding: &slipway_slurm::config::Finding, extra: Option<Range<usize>>) -> String {
+fn in_words(finding: &slipway_slurm::conf_check::Finding, extra: Option<Range<usize>>) -> String {
     match extra.filter(|extra| finding.file == image::SLURM_CONF && extra.contains(&finding.line)) {
         Some(extra) => format!("line {} of spec.extraConf, {finding}", finding.line - extra.start + 1),
         None => finding.to_string(),

@@ -21,7 +21,7 @@ use slipway_plan::{
 };
 use slipway_render::controller::Configuration;
 use slipway_runtime::{events, view::NodeView};
-use slipway_slurm::{config::member::Members, name::Feature, topology::Topology};
+use slipway_slurm::{conf_check::member::Members, name::Feature, topology::Topology};
 
 use crate::{context::Context, memory::Repeats};
 

@@ -15,7 +15,7 @@ use slipway_plan::{
     nodeset::{Finish, Hold, InSlurm, Place, Reserved, Seen, Told as Booked},
 };
 use slipway_slurm::{
-    config::member::Members,
+    conf_check::member::Members,
     hostlist::Hostlist,
     registration::Inputs,
     rest::model::{Node, NodeState, Reservation},

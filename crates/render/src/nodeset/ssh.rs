@@ -10,7 +10,7 @@ use slipway_api::{
     label::{self, Component},
     name, owner, volume,
 };
-use slipway_slurm::config::file::ConfFile;
+use slipway_slurm::conf_check::file::ConfFile;
 
 use super::References;
 use crate::metadata::Marks;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use slipway_api::{annotation, digest, image};
-use slipway_slurm::config::file::ConfFile;
+use slipway_slurm::conf_check::file::ConfFile;
 
 /// The slurm.conf in a Controller's ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use slipway_slurm::conf::{PartitionOptions, partitions};
-use slipway_slurm::config::check::{Surroundings, check};
-use slipway_slurm::config::file::ConfFile;
-use slipway_slurm::config::union::{Source, union};
+use slipway_slurm::conf_check::check::{Surroundings, check};
+use slipway_slurm::conf_check::file::ConfFile;
+use slipway_slurm::conf_check::union::{Source, union};
 use slipway_slurm::dynamic::NodeItems;
 use slipway_slurm::item::Item;
 use slipway_slurm::topology::Topology;

@@ -7,7 +7,7 @@ use std::{
 
 use super::Text;
 use crate::{
-    config::file::{ConfFile, is_record},
+    conf_check::file::{ConfFile, is_record},
     name::{excerpt, spoken},
 };
 

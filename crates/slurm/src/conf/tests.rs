@@ -142,7 +142,7 @@ fn an_ipv6_address_switches_ipv6_on(#[case] address: &str, #[case] is_on: bool) 
 
 /// The last value of a key, as Slurm reads the file.
 fn last(text: &str, key: &str) -> String {
-    crate::config::file::ConfFile::parse(text).last(key).unwrap().1.to_owned()
+    crate::conf_check::file::ConfFile::parse(text).last(key).unwrap().1.to_owned()
 }
 
 #[rstest]

@@ -1,7 +1,7 @@
 //! gres.conf: which devices there are, and whether slurmd looks for them by itself.
 
 use crate::{
-    config::file::{ConfFile, Entry},
+    conf_check::file::{ConfFile, Entry},
     hostlist::{HostSet, Hostlist},
 };
 
