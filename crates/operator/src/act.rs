@@ -112,7 +112,7 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 | Action::Resume { .. }
                 | Action::SetDown { .. }
                 | Action::Describe { .. }
-                | Action::Place { .. }
+                | Action::SetAttribute { .. }
                 | Action::Forget { .. }
                 | Action::Reserve { .. }
                 | Action::Unreserve { .. }

@@ -17,7 +17,7 @@ use slipway_plan::{
     Marks,
     drift::Accepted,
     finding::Finding,
-    nodeset::{Hold, Keeper, Place, Revision, Slot, ReplacementBackoff},
+    nodeset::{Hold, Keeper, NodeAttribute, Revision, Slot, ReplacementBackoff},
 };
 use slipway_slurm::registration::Inputs;
 
@@ -59,7 +59,7 @@ pub(crate) struct Memory {
     /// Comments that were left for nodes, by `namespace/controller/node`.
     pub(crate) described: Map<String, (String, Timestamp)>,
     /// Where Slurm was told that nodes are, or what they have, by `namespace/controller/node` and which of the two.
-    pub(crate) placed: Map<(String, Discriminant<Place>), (Place, Timestamp)>,
+    pub(crate) attributes_set: Map<(String, Discriminant<NodeAttribute>), (NodeAttribute, Timestamp)>,
     /// How often Slurm was made to read its configuration so that nodes change partitions, by `namespace/controller` and by that and the NodeSet.
     pub(crate) moves: Map<String, Repeats>,
     /// Since when a node has responded to slurmctld, or not, likewise. One that was never seen silent is not here.

@@ -11,7 +11,7 @@ pub(crate) mod gres;
 mod maintenance;
 mod picture;
 mod pin;
-mod place;
+mod node_attributes;
 mod protect;
 mod reach;
 mod record;
@@ -103,7 +103,7 @@ impl Reconcile<NodeSet> for NodeSets {
 fn say(picture: &Picture<'_>, report: &mut Report) {
     let Picture { nodeset, workers, cluster, .. } = picture;
     report.condition_updates.extend(gres::agreement(nodeset, picture.gres.as_ref(), workers));
-    report.condition_updates.extend(place::applied(nodeset, workers));
+    report.condition_updates.extend(node_attributes::applied(nodeset, workers));
     reach::keep_saying(nodeset, report);
     record::keep_saying(nodeset, cluster, report);
 }
@@ -127,7 +127,7 @@ async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Rep
     let owner = Workers { nodeset, namespace: picture.namespace, owner_uid: picture.uid, render: &render };
     let done = act(&actions, Some(&owner), context).await;
     record::tell_pruned(nodeset, &actions, stale_nodes, context);
-    place::remember_move(nodeset, &actions, workers, context);
+    node_attributes::remember_move(nodeset, &actions, workers, context);
     for action in &actions {
         cluster.tell(action);
     }

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use slipway_api::child::{Child, ChildKey};
 
-use crate::nodeset::{Booking, Place, Slot};
+use crate::nodeset::{Booking, NodeAttribute, Slot};
 
 /// One write. Each can be repeated without harm.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ pub enum Action {
     /// Let a NodeSet go that is being deleted.
     Release,
     /// Tell Slurm where these nodes are in the network, or what they have.
-    Place { nodes: Vec<String>, place: Place },
+    SetAttribute { nodes: Vec<String>, attribute: NodeAttribute },
     /// Write these comments on nodes of Slurm, by node.
     Describe { comments: BTreeMap<String, String> },
     /// Make our conditions of a worker pod these, by type, with their messages; all are `True`. Conditions of others stay.
@@ -137,7 +137,7 @@ impl fmt::Display for Action {
             }
             Self::Unreserve { name } => write!(out, "unreserve `{name}`"),
             Self::Release => out.write_str("release the NodeSet"),
-            Self::Place { nodes, place } => write!(out, "place {}: {place}", nodes.join(", ")),
+            Self::SetAttribute { nodes, attribute } => write!(out, "set attribute of {}: {attribute}", nodes.join(", ")),
             Self::Describe { comments } => write!(out, "describe {}", comments.keys().cloned().collect::<Vec<_>>().join(", ")),
             Self::ShowConditions { pod, conditions } => {
                 write!(out, "show on pod `{}`: {}", pod.name, conditions.keys().cloned().collect::<Vec<_>>().join(", "))

@@ -10,7 +10,7 @@ mod external;
 mod failover;
 mod nodeset_deletion;
 mod keys;
-mod place;
+mod node_attributes;
 mod records;
 mod restart;
 mod scaling;

@@ -12,7 +12,7 @@ use slipway_api::slurm_node::POD_TERMINATING;
 use slipway_plan::{
     Action,
     gate::Answer,
-    nodeset::{Finish, Hold, InSlurm, Place, Reserved, Seen, Told as Booked},
+    nodeset::{Finish, Hold, InSlurm, NodeAttribute, Reserved, Seen, Told as Booked},
 };
 use slipway_slurm::{
     conf_check::member::Members,
@@ -23,7 +23,7 @@ use slipway_slurm::{
 };
 use tokio::time::Instant;
 
-use super::place::observe_members;
+use super::node_attributes::observe_members;
 use crate::{
     context::Context,
     memory::{self, Told},
@@ -129,7 +129,7 @@ impl<'a> Cluster<'a> {
             // A termination that comes at the same moment has the same effect, in its own words.
             Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.starts(nodes), reason.clone())),
             Action::Describe { comments } => return self.describe(comments),
-            Action::Place { nodes, place } => return self.place(nodes, place),
+            Action::SetAttribute { nodes, attribute } => return self.set_attribute(nodes, attribute),
             Action::Reconfigure { why } => {
                 self.send(SlurmCommand::Reconfigure(why.clone()));
                 return;
@@ -166,13 +166,13 @@ impl<'a> Cluster<'a> {
     }
 
     /// Has nodes placed, without those of which that is on its way.
-    fn place(&self, nodes: &[String], place: &Place) {
-        let new = nodes.iter().filter(|node| self.placed(node, discriminant(place)).as_ref() != Some(place));
+    fn set_attribute(&self, nodes: &[String], attribute: &NodeAttribute) {
+        let new = nodes.iter().filter(|node| self.attributes_set(node, discriminant(attribute)).as_ref() != Some(attribute));
         let new: Vec<String> = new.cloned().collect();
-        if !new.is_empty() && self.send(SlurmCommand::Place(new.clone(), place.clone())) {
+        if !new.is_empty() && self.send(SlurmCommand::SetAttribute(new.clone(), attribute.clone())) {
             let now = self.context.clock.now();
             for node in new {
-                self.context.memory.placed.insert((self.key(&node), discriminant(place)), (place.clone(), now));
+                self.context.memory.attributes_set.insert((self.key(&node), discriminant(attribute)), (attribute.clone(), now));
             }
         }
     }
@@ -229,14 +229,14 @@ impl<'a> Cluster<'a> {
         memory::is_recent(at, self.context.clock.now()).then_some(comment)
     }
 
-    fn placed(&self, node: &str, kind: Discriminant<Place>) -> Option<Place> {
-        let (place, at) = self.context.memory.placed.get(&(self.key(node), kind))?;
-        is_recent(at, self.context.clock.now()).then_some(place)
+    fn attributes_set(&self, node: &str, kind: Discriminant<NodeAttribute>) -> Option<NodeAttribute> {
+        let (attribute, at) = self.context.memory.attributes_set.get(&(self.key(node), kind))?;
+        is_recent(at, self.context.clock.now()).then_some(attribute)
     }
 
     fn was_placed(&self, node: &str) -> bool {
-        let kinds = [Place::Topology(String::new()), Place::Features { all: Vec::new(), active: Vec::new() }];
-        kinds.iter().any(|kind| self.placed(node, discriminant(kind)).is_some())
+        let kinds = [NodeAttribute::Topology(String::new()), NodeAttribute::Features { all: Vec::new(), active: Vec::new() }];
+        kinds.iter().any(|kind| self.attributes_set(node, discriminant(kind)).is_some())
     }
 
     /// Whether its features ask for other partitions than those it is in.

@@ -14,7 +14,7 @@ use slipway_runtime::view::{NodeView, PodView};
 use super::{
     adopt::is_ours,
     cordon::cordon,
-    place,
+    node_attributes,
     record::compare_pod,
     shown::{Unseen, shown},
     slurm::Cluster,
@@ -171,8 +171,8 @@ impl<'a> Set<'a> {
         Host {
             name: name.to_owned(),
             cordon: self.cordon(host, pod),
-            topology: host.and_then(place::topology),
-            features: host.map(place::features),
+            topology: host.and_then(node_attributes::topology),
+            features: host.map(node_attributes::features),
         }
     }
 

@@ -10,7 +10,7 @@ use slipway_api::{
     image::SLURM_USER,
     slurm_node::{REASON_PREFIX, is_our_reason},
 };
-use slipway_plan::nodeset::{Booking, Hold, MAINT, Place};
+use slipway_plan::nodeset::{Booking, Hold, MAINT, NodeAttribute};
 use slipway_slurm::{
     hostlist::Hostlist,
     name::NodeName,
@@ -46,7 +46,7 @@ pub enum SlurmCommand {
     /// later is not meant.
     SetDown(BTreeMap<String, Option<Timestamp>>, String),
     /// Say where nodes are in the network, or what they have.
-    Place(Vec<String>, Place),
+    SetAttribute(Vec<String>, NodeAttribute),
     /// Write comments on nodes, by node.
     Describe(BTreeMap<String, String>),
     /// Delete the records of nodes whose pods are gone. With each node, since when the slurmd that is gone had run: one that started later is not meant.
@@ -74,7 +74,7 @@ impl SlurmCommand {
             Self::Reconfigure(_) => Reading::Configuration,
             Self::Reserve(..) => Reading::Reservations,
             Self::Forget(_) => Reading::AllNodes,
-            Self::Drain(..) | Self::Undrain(_) | Self::Resume(_) | Self::SetDown(..) | Self::Place(..) | Self::Describe(_) => {
+            Self::Drain(..) | Self::Undrain(_) | Self::Resume(_) | Self::SetDown(..) | Self::SetAttribute(..) | Self::Describe(_) => {
                 Reading::ChangedNodes
             }
         }
@@ -93,19 +93,19 @@ impl SlurmCommand {
                 let is_meant = |node: &Node| is_up_and_ours(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
                 update_surely(client, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
             }
-            Self::Place(nodes, place) => {
-                let (is_meant, change): (fn(&Node, &Place) -> bool, _) = match place {
-                    Place::Topology(topology) => {
-                        (|node, place| *place != Place::Topology(node.topology.clone()), NodeUpdate::topology(topology))
+            Self::SetAttribute(nodes, attribute) => {
+                let (is_meant, change): (fn(&Node, &NodeAttribute) -> bool, _) = match attribute {
+                    NodeAttribute::Topology(topology) => {
+                        (|node, attribute| *attribute != NodeAttribute::Topology(node.topology.clone()), NodeUpdate::topology(topology))
                     }
-                    Place::Features { all, active } => {
+                    NodeAttribute::Features { all, active } => {
                         let change =
                             NodeUpdate { features: Some(all.clone()), active_features: Some(active.clone()), ..NodeUpdate::default() };
                         // What others made of its features a moment ago stays.
-                        (|node, place| place.fits(&node.features, &node.active_features), change)
+                        (|node, attribute| attribute.fits(&node.features, &node.active_features), change)
                     }
                 };
-                update(client, nodes, |node| is_meant(node, place), &change).await
+                update(client, nodes, |node| is_meant(node, attribute), &change).await
             }
             Self::Describe(comments) => describe(client, comments).await,
             Self::Forget(nodes) => forget(client, nodes).await,
@@ -278,7 +278,7 @@ impl fmt::Display for SlurmCommand {
             Self::Undrain(nodes) => write!(out, "undrain {}", nodes.join(",")),
             Self::Resume(nodes) => write!(out, "resume {}", nodes.join(",")),
             Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
-            Self::Place(nodes, place) => write!(out, "place {}: {place}", nodes.join(",")),
+            Self::SetAttribute(nodes, attribute) => write!(out, "set attribute of {}: {attribute}", nodes.join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
             Self::Forget(nodes) => write!(out, "forget {}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
             Self::Reserve(name, Some(booking)) => {

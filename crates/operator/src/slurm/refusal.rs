@@ -6,26 +6,26 @@ use std::{
     time::Duration,
 };
 
-use slipway_plan::nodeset::{Place, Refusal};
+use slipway_plan::nodeset::{NodeAttribute, Refusal};
 use tokio::time::Instant;
 
 /// After this time it is tried again, should whatever was missing have come by a way that nobody sees.
 const TRY_AGAIN: Duration = Duration::from_mins(5);
 
-type ByNode = BTreeMap<String, Vec<(Place, String, Instant)>>;
+type ByNode = BTreeMap<String, Vec<(NodeAttribute, String, Instant)>>;
 
 /// What Slurm did not take about nodes, by node: at most one place in the network and one list of features for each.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<ByNode>);
 
 impl Refusals {
-    pub(super) fn note(&self, nodes: &[String], place: &Place, why: &str) {
+    pub(super) fn note(&self, nodes: &[String], attribute: &NodeAttribute, why: &str) {
         let now = Instant::now();
         let mut refusals = self.locked();
         for node in nodes {
             let of_node = refusals.entry(node.clone()).or_default();
-            of_node.retain(|(other, ..)| std::mem::discriminant(other) != std::mem::discriminant(place));
-            of_node.push((place.clone(), why.to_owned(), now));
+            of_node.retain(|(other, ..)| std::mem::discriminant(other) != std::mem::discriminant(attribute));
+            of_node.push((attribute.clone(), why.to_owned(), now));
         }
     }
 
@@ -35,7 +35,7 @@ impl Refusals {
         let of_node = refusals.get(node).into_iter().flatten();
         let counts = of_node.filter(|(.., at)| at.elapsed() < TRY_AGAIN);
         counts
-            .map(|(place, why, at)| Refusal { place: place.clone(), why: why.clone(), again_in: TRY_AGAIN.saturating_sub(at.elapsed()) })
+            .map(|(attribute, why, at)| Refusal { attribute: attribute.clone(), why: why.clone(), again_in: TRY_AGAIN.saturating_sub(at.elapsed()) })
             .collect()
     }
 
@@ -53,25 +53,25 @@ impl Refusals {
 mod tests {
     use super::*;
 
-    fn topology(place: &str) -> Place {
-        Place::Topology(place.to_owned())
+    fn topology(attribute: &str) -> NodeAttribute {
+        NodeAttribute::Topology(attribute.to_owned())
     }
 
-    fn places(refusals: &Refusals, node: &str) -> Vec<Place> {
-        refusals.of(node).into_iter().map(|refusal| refusal.place).collect()
+    fn attributes(refusals: &Refusals, node: &str) -> Vec<NodeAttribute> {
+        refusals.of(node).into_iter().map(|refusal| refusal.attribute).collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_counts_until_its_time_is_over_or_another_takes_its_place() {
         let refusals = Refusals::default();
-        let features = Place::Features { all: vec!["w".to_owned()], active: vec!["w".to_owned()] };
+        let features = NodeAttribute::Features { all: vec!["w".to_owned()], active: vec!["w".to_owned()] };
         refusals.note(&["a".to_owned(), "b".to_owned()], &topology("t:s1"), "no such unit");
         refusals.note(&["a".to_owned()], &features, "busy");
         refusals.note(&["a".to_owned()], &topology("t:s2"), "no such unit");
-        assert_eq!(places(&refusals, "a"), [features, topology("t:s2")]);
-        assert_eq!(places(&refusals, "b"), [topology("t:s1")]);
+        assert_eq!(attributes(&refusals, "a"), [features, topology("t:s2")]);
+        assert_eq!(attributes(&refusals, "b"), [topology("t:s1")]);
         tokio::time::advance(TRY_AGAIN).await;
-        assert_eq!(places(&refusals, "a"), []);
+        assert_eq!(attributes(&refusals, "a"), []);
     }
 
     #[tokio::test(start_paused = true)]
@@ -79,6 +79,6 @@ mod tests {
         let refusals = Refusals::default();
         refusals.note(&["a".to_owned()], &topology("t:s1"), "no such unit");
         refusals.clear();
-        assert_eq!(places(&refusals, "a"), []);
+        assert_eq!(attributes(&refusals, "a"), []);
     }
 }

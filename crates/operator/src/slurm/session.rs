@@ -278,10 +278,10 @@ impl Shared {
                 Ok(()) => tracing::info!(controller = %self.key, %command, "Slurm request succeeded"),
                 Err(error) => {
                     tracing::warn!(controller = %self.key, %command, %error, "Slurm request failed");
-                    if let SlurmCommand::Place(nodes, place) = &command
+                    if let SlurmCommand::SetAttribute(nodes, attribute) = &command
                         && error.class() == Class::External
                     {
-                        self.refusals.note(nodes, place, &error.to_string());
+                        self.refusals.note(nodes, attribute, &error.to_string());
                         wake();
                     }
                     if let SlurmCommand::Reserve(..) = &command {

@@ -14,7 +14,7 @@ mod mirror;
 mod monitor;
 mod names;
 mod outside;
-mod place;
+mod node_attributes;
 mod records;
 mod registration;
 mod replacement;

@@ -144,8 +144,8 @@ async fn features_are_written_where_those_of_others_are_as_they_were(
     #[case] is_told: bool,
 ) {
     let ground = Ground::new(having(features, active)).await;
-    let place = Place::Features { all: words(wanted), active: words(wanted) };
-    SlurmCommand::Place(vec!["worker-0".to_owned(), "gone".to_owned()], place).carry_out(&ground.client).await.unwrap();
+    let attribute = NodeAttribute::Features { all: words(wanted), active: words(wanted) };
+    SlurmCommand::SetAttribute(vec!["worker-0".to_owned(), "gone".to_owned()], attribute).carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     let expected = if is_told { (words(wanted), words(wanted)) } else { (words(features), words(active)) };
     assert_eq!((record.features, record.active_features), expected);
@@ -155,14 +155,14 @@ async fn features_are_written_where_those_of_others_are_as_they_were(
 async fn a_place_is_written_in_one_call_and_only_where_it_differs() {
     let ground = Ground::new(|_| {}).await;
     ground.sim.world(|world| world.topologies.insert("tree".to_owned(), words("s1,s2")));
-    let place = |text: &str| SlurmCommand::Place(nodes(), Place::Topology(text.to_owned()));
-    place("tree:s1").carry_out(&ground.client).await.unwrap();
+    let attribute = |text: &str| SlurmCommand::SetAttribute(nodes(), NodeAttribute::Topology(text.to_owned()));
+    attribute("tree:s1").carry_out(&ground.client).await.unwrap();
     assert!(nodes().iter().all(|node| ground.record(node).topology == "tree:s1"));
     assert_eq!(ground.sim.requests("POST node"), 1);
-    place("tree:s1").carry_out(&ground.client).await.unwrap();
+    attribute("tree:s1").carry_out(&ground.client).await.unwrap();
     assert_eq!(ground.sim.requests("POST node"), 1);
 
-    let refused = place("tree:s9").carry_out(&ground.client).await.unwrap_err();
+    let refused = attribute("tree:s9").carry_out(&ground.client).await.unwrap_err();
     assert_eq!(refused.class(), Class::External);
     assert_eq!(ground.record("worker-0").topology, "tree:s1");
 }

@@ -105,7 +105,7 @@ async fn members(slurm: &Slurm, partition: &str, expected: &[&str]) -> Duration 
 
 #[tokio::test]
 async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
-    let ground = Ground::up("place", 2).await.unwrap();
+    let ground = Ground::up("node-attributes", 2).await.unwrap();
     let slurm = ground.slurm("slurm", manifest()).await.unwrap();
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
     let host = slurm.host_of("worker-0").unwrap();

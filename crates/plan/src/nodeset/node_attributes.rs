@@ -16,7 +16,7 @@ use crate::{Action, Plan, gate::Answer};
 
 /// Something that Slurm is told about where a node is or what it has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum NodeAttribute {
     /// An empty one takes it out of all topologies.
     Topology(String),
     /// Slurm takes no feature away that is active, so both go together. Neither list is empty: that would change nothing.
@@ -26,7 +26,7 @@ pub enum Place {
 /// What Slurm did not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    pub place: Place,
+    pub attribute: NodeAttribute,
     /// In its words.
     pub why: String,
     /// When to try again, if nothing changes until then.
@@ -45,24 +45,24 @@ pub enum Moves {
 
 /// Tells Slurm what differs, one call for all nodes that are told the same. When all have their features and some are in other partitions than these ask
 /// for, Slurm reads its configuration once more.
-pub(super) fn plan_places(observed: &Observed<'_>, plan: &mut Plan) {
+pub(super) fn plan_node_attributes(observed: &Observed<'_>, plan: &mut Plan) {
     let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
     let staying = observed.workers.iter().filter(|worker| !deleted.contains(worker.uid.as_str()) && can_be_told(worker));
-    let mut changes = BTreeMap::<Place, Vec<String>>::new();
+    let mut changes = BTreeMap::<NodeAttribute, Vec<String>>::new();
     let (mut misplaced, mut next_try) = (Vec::new(), None);
     for worker in staying {
-        for place in differences(worker) {
-            match refusal(&place, &worker.in_slurm) {
+        for attribute in differences(worker) {
+            match refusal(&attribute, &worker.in_slurm) {
                 Some(refusal) => next_try = next_try.into_iter().chain([refusal.again_in]).min(),
-                None => changes.entry(place).or_default().push(worker.node.clone()),
+                None => changes.entry(attribute).or_default().push(worker.node.clone()),
             }
         }
         if worker.in_slurm.is_misplaced {
             misplaced.push(worker.node.as_str());
         }
     }
-    let is_moving = changes.keys().any(|place| matches!(place, Place::Features { .. }));
-    plan.actions.extend(changes.into_iter().map(|(place, nodes)| Action::Place { nodes, place }));
+    let is_moving = changes.keys().any(|attribute| matches!(attribute, NodeAttribute::Features { .. }));
+    plan.actions.extend(changes.into_iter().map(|(attribute, nodes)| Action::SetAttribute { nodes, attribute }));
     if let Some(next_try) = next_try {
         plan.wake_within(next_try);
     }
@@ -114,23 +114,23 @@ fn problems(worker: &Worker) -> Vec<String> {
         .chain(features)
         .map(|wrong| format!("Kubernetes node `{name}`: {wrong}; node `{node}` in Slurm keeps what it has"));
     let differences = differences(worker);
-    let refused = differences.iter().filter_map(|place| {
-        let why = &refusal(place, &worker.in_slurm)?.why;
-        Some(format!("Kubernetes node `{name}`: Slurm does not take {place} for node `{node}`: {why}; {}", remedy(place)))
+    let refused = differences.iter().filter_map(|attribute| {
+        let why = &refusal(attribute, &worker.in_slurm)?.why;
+        Some(format!("Kubernetes node `{name}`: Slurm does not take {attribute} for node `{node}`: {why}; {}", remedy(attribute)))
     });
     unreadable.chain(refused).collect()
 }
 
-fn remedy(place: &Place) -> &'static str {
-    match place {
-        Place::Topology(_) => "name topologies and units that topology.yaml of the Controller has, or add these there",
-        Place::Features { .. } => "change the features on the Kubernetes node",
+fn remedy(attribute: &NodeAttribute) -> &'static str {
+    match attribute {
+        NodeAttribute::Topology(_) => "name topologies and units that topology.yaml of the Controller has, or add these there",
+        NodeAttribute::Features { .. } => "change the features on the Kubernetes node",
     }
 }
 
 /// Whether Slurm has, or has refused, what the worker's Kubernetes node says.
 fn is_settled(worker: &Worker) -> bool {
-    can_be_told(worker) && differences(worker).iter().all(|place| refusal(place, &worker.in_slurm).is_some())
+    can_be_told(worker) && differences(worker).iter().all(|attribute| refusal(attribute, &worker.in_slurm).is_some())
 }
 
 /// Whether the worker serves and what is known of its node is not about to change.
@@ -139,21 +139,21 @@ fn can_be_told(worker: &Worker) -> bool {
     *stage == Stage::Ready && in_slurm.is_registered == Answer::Yes && in_slurm.hold != Hold::Unknown
 }
 
-fn refusal<'a>(place: &Place, in_slurm: &'a InSlurm) -> Option<&'a Refusal> {
-    in_slurm.refusals.iter().find(|refusal| refusal.place == *place)
+fn refusal<'a>(attribute: &NodeAttribute, in_slurm: &'a InSlurm) -> Option<&'a Refusal> {
+    in_slurm.refusals.iter().find(|refusal| refusal.attribute == *attribute)
 }
 
 /// What Slurm has to be told, so that it says what the worker's Kubernetes node says.
-fn differences(worker: &Worker) -> Vec<Place> {
+fn differences(worker: &Worker) -> Vec<NodeAttribute> {
     let Worker { host, in_slurm, .. } = worker;
     let Some(Host { topology, features, .. }) = host else { return Vec::new() };
-    let topology = topology.iter().flatten().filter(|wanted| **wanted != in_slurm.topology).map(|wanted| Place::Topology(wanted.clone()));
+    let topology = topology.iter().flatten().filter(|wanted| **wanted != in_slurm.topology).map(|wanted| NodeAttribute::Topology(wanted.clone()));
     let features = features.iter().flatten().filter_map(|wanted| other_features(wanted, in_slurm));
     topology.chain(features).collect()
 }
 
 /// The features of a node with ours in the place of those that were ours; nothing where they are there already.
-fn other_features(wanted: &BTreeSet<String>, in_slurm: &InSlurm) -> Option<Place> {
+fn other_features(wanted: &BTreeSet<String>, in_slurm: &InSlurm) -> Option<NodeAttribute> {
     let InSlurm { features, active_features, .. } = in_slurm;
     let has_wanted = |list: &[String]| list.iter().filter(|feature| is_ours(feature)).collect::<BTreeSet<_>>() == wanted.iter().collect();
     if has_wanted(features) && has_wanted(active_features) {
@@ -162,7 +162,7 @@ fn other_features(wanted: &BTreeSet<String>, in_slurm: &InSlurm) -> Option<Place
     let with_wanted = |list: &[String]| list.iter().filter(|feature| !is_ours(feature)).chain(wanted).cloned().collect::<Vec<_>>();
     let (all, active) = (with_wanted(features), with_wanted(active_features));
     // Slurm reads an empty list as "as it is".
-    (!all.is_empty() && !active.is_empty()).then_some(Place::Features { all, active })
+    (!all.is_empty() && !active.is_empty()).then_some(NodeAttribute::Features { all, active })
 }
 
 /// Whoever writes a feature with our prefix by other means loses it.
@@ -177,7 +177,7 @@ fn deleted(action: &Action) -> Option<&str> {
     }
 }
 
-impl Place {
+impl NodeAttribute {
     /// Whether it is right for a node with these features: those that are not ours are as they were when it was decided.
     pub fn fits(&self, features: &[String], active: &[String]) -> bool {
         let others = |list: &[String]| list.iter().filter(|feature| !is_ours(feature)).cloned().collect::<Vec<_>>();
@@ -188,11 +188,11 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for NodeAttribute {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Topology(place) if place.is_empty() => out.write_str("no topology"),
-            Self::Topology(place) => write!(out, "topology {place}"),
+            Self::Topology(attribute) if attribute.is_empty() => out.write_str("no topology"),
+            Self::Topology(attribute) => write!(out, "topology {attribute}"),
             Self::Features { all, active } if all == active => write!(out, "features {}", all.join(",")),
             Self::Features { all, active } => write!(out, "features {}, active {}", all.join(","), active.join(",")),
         }
