@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use slipway_api::{NodeSet, SlurmController, child::Child};
 use slipway_plan::{
-    charge::Charge,
+    active_controller::ActiveController,
     controller::{Candidate, ControllerPod, Observed, Proof, controller as plan},
     drift::{Seen, SeenChildren},
     gate::Answer,
@@ -81,7 +81,7 @@ fn main() {
             workload: Some(&workload),
             in_place: false,
             pods: &pods,
-            charge: Charge::default(),
+            active_controller: ActiveController::default(),
             proof: &proof,
             was_proven: true,
             seen: &seen,

@@ -21,7 +21,7 @@ use slipway_runtime::{
     view::{ClaimView, NodeView, PodView, RevisionView},
 };
 
-use crate::{charge::Charges, memory::Memory, served::Guard, slurm::Clusters};
+use crate::{active_controller::ActiveControllers, memory::Memory, served::Guard, slurm::Clusters};
 
 /// What every pass has at hand.
 pub(crate) struct Context {
@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(crate) guard: Guard,
     pub(crate) events: Events,
     pub(crate) clusters: Arc<Clusters>,
-    pub(crate) charges: Arc<Charges>,
+    pub(crate) active_controllers: Arc<ActiveControllers>,
     pub(crate) cluster_domain: String,
     /// Types of the conditions of Kubernetes nodes that drain the workers there.
     pub(crate) propagated_node_conditions: Arc<[String]>,

@@ -90,7 +90,7 @@ impl Reconcile<SlurmController> for Controllers {
             workload: (!controller.spec.external).then_some(&workload),
             in_place: controller.spec.inplace_reconfigure,
             pods: &pods,
-            charge: pods::charge(&controller, &pods, context),
+            active_controller: pods::active_controller(&controller, &pods, context),
             proof: &proof,
             was_proven: was_proven(&controller),
             seen: &seen,

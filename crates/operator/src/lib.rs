@@ -5,7 +5,7 @@
 mod act;
 mod admission;
 mod args;
-pub mod charge;
+pub mod active_controller;
 mod context;
 mod controller;
 mod domain;

@@ -41,7 +41,7 @@ use slipway_runtime::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    charge::Charges,
+    active_controller::ActiveControllers,
     context::{Context, Stores, resource},
     controller::Controllers,
     domain,
@@ -134,7 +134,7 @@ impl Scope {
         for_nodesets.push(nodes.route(&stores.nodesets, &stores.pods));
 
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (clusters, charges) =
+        let (clusters, active_controllers) =
             self.start_slurm(&mut controllers, &mut restapis, &stores, &clock, &mut for_controllers, &mut for_nodesets, &caches, tasks)?;
 
         let everything = watcher::Config::default();
@@ -161,7 +161,7 @@ impl Scope {
             guard: self.guard.clone(),
             events: self.events.clone(),
             clusters,
-            charges,
+            active_controllers,
             cluster_domain: domain::of_this_pod(),
             propagated_node_conditions: self.propagated_node_conditions.clone(),
         });
@@ -187,7 +187,7 @@ impl Scope {
         for_nodesets: &mut Vec<UnboundedReceiver<ObjectRef<NodeSet>>>,
         caches: &[Filled],
         tasks: &mut Tasks,
-    ) -> anyhow::Result<(Arc<Clusters>, Arc<Charges>)> {
+    ) -> anyhow::Result<(Arc<Clusters>, Arc<ActiveControllers>)> {
         let sources =
             Sources { controllers: stores.controllers.clone(), restapis: stores.restapis.clone(), nodesets: stores.nodesets.clone() };
         let ground = Ground {
@@ -197,16 +197,16 @@ impl Scope {
             address: self.slurm_address.clone(),
         };
         let (clusters, wakes) = Clusters::new(sources, ground);
-        let (charges, charge_wakes) =
-            Charges::new(stores.controllers.clone(), stores.pods.clone(), clock.clone()).map_err(anyhow::Error::msg)?;
-        for_controllers.extend([wakes.controllers, charge_wakes]);
+        let (active_controllers, role_wakes) =
+            ActiveControllers::new(stores.controllers.clone(), stores.pods.clone(), clock.clone()).map_err(anyhow::Error::msg)?;
+        for_controllers.extend([wakes.controllers, role_wakes]);
         for_nodesets.push(wakes.nodesets);
 
         let changes = select(controllers.route::<SlurmController>(itself).map(drop), restapis.route::<RestApi>(itself).map(drop));
         tasks.spawn("sessions to Slurm", clusters.clone().follow(changes, caches.to_vec(), self.stop.clone()));
         let changes = controllers.route::<SlurmController>(itself);
-        tasks.spawn("who is in charge", charges.clone().follow(changes, caches.to_vec(), self.stop.clone()));
-        Ok((clusters, charges))
+        tasks.spawn("active slurmctld", active_controllers.clone().follow(changes, caches.to_vec(), self.stop.clone()));
+        Ok((clusters, active_controllers))
     }
 
     /// Watches a kind that is stored and not served, to say so on its objects. Nothing else needs to be known for that.

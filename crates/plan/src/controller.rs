@@ -16,7 +16,7 @@ use slipway_api::{
 
 use crate::{
     Action, Plan, Wait,
-    charge::Charge,
+    active_controller::ActiveController,
     drift::{self, SeenChildren},
     workload::{self, troubled},
 };
@@ -48,8 +48,8 @@ pub struct Observed<'a> {
     /// Whether a new configuration is read in place instead of by a new pod.
     pub in_place: bool,
     pub pods: &'a [ControllerPod],
-    /// Who is in charge, where there are several.
-    pub charge: Charge,
+    /// Who is active, where there are several.
+    pub active_controller: ActiveController,
     /// Who runs which configuration.
     pub proof: &'a Proof,
     /// Whether the resource says already that all run the configuration.
@@ -74,7 +74,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
         workload,
         in_place,
         pods,
-        charge,
+        active_controller,
         proof,
         was_proven,
         seen,
@@ -126,8 +126,8 @@ pub fn controller(observed: Observed<'_>) -> Plan {
         }
     }
     plan.actions.extend(pod::replace_stuck(&rollout));
-    plan.actions.extend(charge.actions);
-    if let Some(wake) = charge.wake_after {
+    plan.actions.extend(active_controller.actions);
+    if let Some(wake) = active_controller.wake_after {
         plan.wake_within(wake);
     }
     match statefulset {
@@ -139,10 +139,10 @@ pub fn controller(observed: Observed<'_>) -> Plan {
         None if plan.report.is_ready() => plan.report.wait(Reason::Progressing, "slurmctld is being started"),
         None => {}
     }
-    plan.report.waits.extend(charge.wait);
+    plan.report.waits.extend(active_controller.wait);
     plan.report.summary.push_str("slurmctld is up");
-    if !charge.in_charge.is_empty() {
-        let _ = write!(plan.report.summary, ", `{}` is in charge", charge.in_charge);
+    if !active_controller.active.is_empty() {
+        let _ = write!(plan.report.summary, ", `{}` is active", active_controller.active);
     }
 
     let condition_update = match &hash {

@@ -3,7 +3,7 @@
 //! Nothing here reads, writes, waits or looks at a clock. Every action that could end a job passes [`gate`].
 
 mod action;
-pub mod charge;
+pub mod active_controller;
 pub mod controller;
 pub mod drift;
 pub mod finding;

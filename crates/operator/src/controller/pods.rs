@@ -9,7 +9,7 @@ use slipway_api::{
 };
 use slipway_plan::{
     Action, PodId,
-    charge::Charge,
+    active_controller::ActiveController,
     controller::{ControllerPod, Proof},
     gate::Answer,
 };
@@ -52,13 +52,13 @@ fn view(pod: &PodView, context: &Context) -> ControllerPod {
     }
 }
 
-/// Who of several slurmctld is in charge.
-pub(super) fn charge(controller: &SlurmController, pods: &[ControllerPod], context: &Context) -> Charge {
+/// Which of several slurmctld is active.
+pub(super) fn active_controller(controller: &SlurmController, pods: &[ControllerPod], context: &Context) -> ActiveController {
     if controller.spec.external || replicas(controller) < 2 {
-        return Charge::default();
+        return ActiveController::default();
     }
-    let signs = context.charges.signs(&controller.namespace().unwrap_or_default(), &controller.name_any());
-    slipway_plan::charge::charge(&signs, pods, context.clock.now())
+    let roles = context.active_controllers.roles(&controller.namespace().unwrap_or_default(), &controller.name_any());
+    slipway_plan::active_controller::choose_active(&roles, pods, context.clock.now())
 }
 
 /// Who runs which configuration.

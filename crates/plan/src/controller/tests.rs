@@ -63,7 +63,7 @@ fn observed<'a>(seen: &'a SeenChildren, pods: &'a [ControllerPod], proof: &'a Pr
         workload: Some(&workload),
         in_place: false,
         pods,
-        charge: Charge::default(),
+        active_controller: ActiveController::default(),
         proof,
         was_proven: false,
         seen,

@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use slipway_plan::charge::Sign;
+use slipway_plan::active_controller::Role;
 
 /// How long an answer may take. slurmctld answers within milliseconds; a process that is stopped never does.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Asks slurmctld whether it is in charge.
+/// Asks slurmctld whether it is active.
 pub(super) struct Probe {
     client: reqwest::Client,
     port: u16,
@@ -32,14 +32,14 @@ impl Probe {
         Ok(Self { client, port })
     }
 
-    pub(super) async fn ask(&self, address: IpAddr) -> Sign {
+    pub(super) async fn ask(&self, address: IpAddr) -> Role {
         let url = format!("http://{}/readyz", SocketAddr::new(address, self.port));
         match self.client.get(url).send().await {
-            Ok(answer) if answer.status().is_success() => Sign::InCharge,
-            // A standby says 500. Whatever else it says, it does not say that it is in charge.
-            Ok(_) => Sign::Standby,
-            Err(error) if nobody_listens(&error) => Sign::Absent,
-            Err(_) => Sign::Silent,
+            Ok(answer) if answer.status().is_success() => Role::Active,
+            // A standby says 500. Whatever else it says, it does not say that it is active.
+            Ok(_) => Role::Standby,
+            Err(error) if nobody_listens(&error) => Role::Absent,
+            Err(_) => Role::Silent,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Who of several slurmctld is in charge, and what follows from it.
+//! Which of several slurmctld is active, and what follows from it.
 //!
-//! Each slurmctld says of itself whether it is in charge. One that is frozen says nothing, and when it thaws it says what was true before: it goes
+//! Each slurmctld says of itself whether it is active. One that is frozen says nothing, and when it thaws it says what was true before: it goes
 //! on from its old memory and writes over the state of the one that has taken over. So what each said before counts too, and one that slept through
 //! a change is taken away before it is believed.
 
@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 use jiff::Timestamp;
 use slipway_api::{condition::Reason, label};
 
-pub use record::{Record, Sign, Signs};
+pub use record::{Record, Role, Roles};
 
 use crate::{
     Action, Marks, PodId, Wait,
@@ -19,48 +19,48 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// A silence of this length, while another is in charge, is the end of a pod. One that hands its charge back is silent too, up to five seconds
+/// A silence of this length, while another is active, is the end of a pod. One that hands its role back is silent too, up to five seconds
 /// after the other has it: it is left alone.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Where haste could be wrong or brings nothing: the silent one only stood by, or who is in charge was never seen to come by it.
+/// Where haste could be wrong or brings nothing: the silent one only stood by, or who is active was never seen to come by it.
 const LONG_PATIENCE: Duration = Duration::from_secs(30);
 /// A frozen process does not end when asked to.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What was decided. Empty where there is only one slurmctld.
+/// The decision. Empty if there is only one slurmctld.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Charge {
-    /// Name of the pod in charge; empty where nobody is, or there is only one.
-    pub in_charge: String,
+pub struct ActiveController {
+    /// Name of the active pod; empty if none is active or there is only one.
+    pub active: String,
     /// Labels to move (`Action::MarkPod`) and frozen pods to take away (`Action::DeletePod`).
     pub actions: Vec<Action>,
-    /// What people should know when nobody is in charge or somebody was fenced.
+    /// Set if no pod is active or one was fenced.
     pub wait: Option<Wait>,
-    /// Look again after this time even if no sign changes: somebody's silence gets too long then.
+    /// Reconcile again after this time even if no role changes: a pod that does not respond is due for fencing then.
     pub wake_after: Option<Duration>,
 }
 
-/// Decides who has the label and who is taken away. Where nobody is in charge, labels stay where they are and nobody is taken away: the silence may
-/// be ours.
-pub fn charge(signs: &Signs, pods: &[ControllerPod], now: Timestamp) -> Charge {
+/// Decides which pod gets the label and which are deleted. If none is active, labels stay where they are and nothing is deleted: the network may be
+/// down on our side.
+pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> ActiveController {
     // A record of a pod that had the name before says nothing.
     let known: BTreeMap<&str, (&ControllerPod, &Record)> = pods
         .iter()
-        .filter_map(|pod| Some((pod.id.name.as_str(), (pod, signs.by_pod.get(&pod.id.name).filter(|record| record.uid == pod.id.uid)?))))
+        .filter_map(|pod| Some((pod.id.name.as_str(), (pod, roles.by_pod.get(&pod.id.name).filter(|record| record.uid == pod.id.uid)?))))
         .collect();
-    let mut charge = Charge::default();
-    let claims = known.values().filter(|(_, record)| record.is_in_charge());
+    let mut active_controller = ActiveController::default();
+    let claims = known.values().filter(|(_, record)| record.is_active());
     // Two claim it for a moment at each hand-back: the label stays then, or goes to who was first.
     let Some((chosen, claim)) = claims.min_by_key(|(pod, record)| (!pod.is_active, record.since)).copied() else {
-        charge.actions.extend(known.values().filter_map(|(pod, record)| fence_impostor(pod, record)));
-        charge.wait = Some(Wait::new(Reason::NobodyInCharge, nobody(pods, signs)));
-        return charge;
+        active_controller.actions.extend(known.values().filter_map(|(pod, record)| fence_impostor(pod, record)));
+        active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, nobody(pods, roles)));
+        return active_controller;
     };
-    charge.in_charge.clone_from(&chosen.id.name);
-    charge.actions.extend(pods.iter().filter_map(|pod| move_label(pod, &chosen.id)));
+    active_controller.active.clone_from(&chosen.id.name);
+    active_controller.actions.extend(pods.iter().filter_map(|pod| move_label(pod, &chosen.id)));
     for (pod, record) in known.values() {
-        charge.actions.extend(fence_impostor(pod, record));
-        if record.sign != Sign::Silent || pod.is_going {
+        active_controller.actions.extend(fence_impostor(pod, record));
+        if record.role != Role::Silent || pod.is_going {
             continue;
         }
         let patience = if record.only_stood_by() || !claim.was_seen_to_come() { LONG_PATIENCE } else { PATIENCE };
@@ -68,19 +68,19 @@ pub fn charge(signs: &Signs, pods: &[ControllerPod], now: Timestamp) -> Charge {
         let left = patience.saturating_sub(now.duration_since(since).unsigned_abs());
         if left.is_zero() {
             let why =
-                format!("it does not answer while `{}` is in charge, and would write over its state when it comes back", chosen.id.name);
-            charge.actions.extend(fence(pod, why));
+                format!("it does not answer while `{}` is active, and would write over its state when it comes back", chosen.id.name);
+            active_controller.actions.extend(fence(pod, why));
         } else {
-            charge.wake_after = Some(charge.wake_after.map_or(left, |wake| wake.min(left)));
+            active_controller.wake_after = Some(active_controller.wake_after.map_or(left, |wake| wake.min(left)));
         }
     }
-    if let Some(Action::DeletePod { pod, why, .. }) = charge.actions.iter().find(|action| matches!(action, Action::DeletePod { .. })) {
-        charge.wait = Some(Wait::new(Reason::NobodyInCharge, format!("pod `{}` is taken away: {why}", pod.name)));
+    if let Some(Action::DeletePod { pod, why, .. }) = active_controller.actions.iter().find(|action| matches!(action, Action::DeletePod { .. })) {
+        active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, format!("pod `{}` is taken away: {why}", pod.name)));
     }
-    charge
+    active_controller
 }
 
-/// Takes away a slurmctld that slept while another took over, and now claims to be in charge.
+/// Takes away a slurmctld that slept while another took over, and now claims to be active.
 fn fence_impostor(pod: &ControllerPod, record: &Record) -> Option<Action> {
     let by = record.impostor_of().filter(|_| !pod.is_going)?;
     fence(pod, format!("it was frozen while `{by}` took over, and now writes over the state of that one"))
@@ -105,14 +105,14 @@ fn move_label(pod: &ControllerPod, chosen: &PodId) -> Option<Action> {
     (is_chosen != pod.is_active).then(|| Action::MarkPod { pod: pod.id.clone(), marks })
 }
 
-fn nobody(pods: &[ControllerPod], signs: &Signs) -> String {
-    let said = |pod: &ControllerPod| match signs.by_pod.get(&pod.id.name).filter(|record| record.uid == pod.id.uid) {
+fn nobody(pods: &[ControllerPod], roles: &Roles) -> String {
+    let said = |pod: &ControllerPod| match roles.by_pod.get(&pod.id.name).filter(|record| record.uid == pod.id.uid) {
         Some(record) => format!("`{}` {}", pod.id.name, record.in_words()),
         None => format!("`{}` was not asked yet", pod.id.name),
     };
     match pods {
-        [] => "no slurmctld is in charge: there is no pod of it".to_owned(),
-        pods => format!("no slurmctld is in charge: {}", pods.iter().map(said).collect::<Vec<_>>().join(", ")),
+        [] => "no slurmctld is active: there is no pod of it".to_owned(),
+        pods => format!("no slurmctld is active: {}", pods.iter().map(said).collect::<Vec<_>>().join(", ")),
     }
 }
 

@@ -69,12 +69,12 @@ fn address(last: u8) -> IpAddr {
 #[tokio::test]
 async fn each_manner_of_a_slurmctld_has_its_sign() {
     let manners = [
-        (Manner::Answers("204 No Content"), Sign::InCharge),
-        (Manner::Answers("500 Internal Server Error"), Sign::Standby),
-        (Manner::Answers("404 Not Found"), Sign::Standby),
-        (Manner::Closes, Sign::Absent),
-        (Manner::Hangs, Sign::Silent),
-        (Manner::Frozen, Sign::Silent),
+        (Manner::Answers("204 No Content"), Role::Active),
+        (Manner::Answers("500 Internal Server Error"), Role::Standby),
+        (Manner::Answers("404 Not Found"), Role::Standby),
+        (Manner::Closes, Role::Absent),
+        (Manner::Hangs, Role::Silent),
+        (Manner::Frozen, Role::Silent),
     ];
     for (manner, expected) in manners {
         let (_guard, port) = serve(address(1), 0, manner).await;
@@ -83,7 +83,7 @@ async fn each_manner_of_a_slurmctld_has_its_sign() {
     // Nobody listens there: the port was free a moment ago.
     let (guard, port) = serve(address(1), 0, Manner::Frozen).await;
     drop(guard);
-    timeout(Duration::from_secs(5), async { while Probe::new(port).unwrap().ask(address(1)).await != Sign::Absent {} })
+    timeout(Duration::from_secs(5), async { while Probe::new(port).unwrap().ask(address(1)).await != Role::Absent {} })
         .await
         .expect("a refused connection is an absent slurmctld");
 }
@@ -115,31 +115,31 @@ async fn every_pod_is_asked_and_each_change_wakes_the_controller() {
     for view in [pod(0, Some(address(2))), pod(1, Some(address(3)))] {
         pods_writer.apply_watcher_event(&Event::Apply(view));
     }
-    let (charges, mut wakes) = Charges::on_port(port, controllers, pods, Arc::new(SystemClock)).unwrap();
+    let (active_controllers, mut wakes) = ActiveControllers::on_port(port, controllers, pods, Arc::new(SystemClock)).unwrap();
     let (changes, changed) = mpsc::unbounded();
     let stop = CancellationToken::new();
-    let following = tokio::spawn(charges.clone().follow(changed, Vec::new(), stop.clone()));
+    let following = tokio::spawn(active_controllers.clone().follow(changed, Vec::new(), stop.clone()));
 
-    let signs = |charges: &Charges| -> Vec<Sign> { charges.signs("n", "x").by_pod.values().map(|record| record.sign).collect() };
+    let roles = |active_controllers: &ActiveControllers| -> Vec<Role> { active_controllers.roles("n", "x").by_pod.values().map(|record| record.role).collect() };
     let mut next = async || timeout(Duration::from_secs(20), wakes.next()).await.expect("a wake").unwrap();
     assert_eq!(next().await.name, "x");
-    assert_eq!(signs(&charges), [Sign::InCharge, Sign::Standby]);
+    assert_eq!(roles(&active_controllers), [Role::Active, Role::Standby]);
 
     // The process ends: its kernel refuses. Then the pod goes, and another comes that has no address yet.
     drop(first);
     next().await;
-    assert_eq!(signs(&charges), [Sign::Absent, Sign::Standby]);
+    assert_eq!(roles(&active_controllers), [Role::Absent, Role::Standby]);
     pods_writer.apply_watcher_event(&Event::Delete(pod(0, None)));
     next().await;
-    assert_eq!(signs(&charges), [Sign::Standby]);
+    assert_eq!(roles(&active_controllers), [Role::Standby]);
     pods_writer.apply_watcher_event(&Event::Apply(pod(0, None)));
     next().await;
-    assert_eq!(signs(&charges), [Sign::Absent, Sign::Standby]);
+    assert_eq!(roles(&active_controllers), [Role::Absent, Role::Standby]);
 
     controllers_writer.apply_watcher_event(&Event::Apply(controller(false)));
     changes.unbounded_send(()).unwrap();
     timeout(Duration::from_secs(5), async {
-        while !signs(&charges).is_empty() {
+        while !roles(&active_controllers).is_empty() {
             tokio::task::yield_now().await;
         }
     })

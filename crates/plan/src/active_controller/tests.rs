@@ -7,7 +7,7 @@ use super::*;
 /// Two slurmctld that are asked every two seconds.
 struct Scene {
     pods: Vec<ControllerPod>,
-    signs: Signs,
+    roles: Roles,
     now: Timestamp,
 }
 
@@ -27,39 +27,39 @@ fn pod(index: usize) -> ControllerPod {
 
 impl Scene {
     fn new(pods: usize) -> Self {
-        Self { pods: (0..pods).map(pod).collect(), signs: Signs::default(), now: Timestamp::from_second(1_000_000).unwrap() }
+        Self { pods: (0..pods).map(pod).collect(), roles: Roles::default(), now: Timestamp::from_second(1_000_000).unwrap() }
     }
 
-    /// Rounds of signs, one letter for each pod: in charge, standby, absent, or `.` for silence. `-` is a pod that is not there.
+    /// Rounds of roles, one letter for each pod: active, standby, absent, or `.` for silence. `-` is a pod that is not there.
     fn hear(&mut self, rounds: &str) -> &mut Self {
         for round in rounds.split_whitespace() {
             self.now += Duration::from_secs(2);
-            let sign = |letter| match letter {
-                'c' => Some(Sign::InCharge),
-                's' => Some(Sign::Standby),
-                'a' => Some(Sign::Absent),
-                '.' => Some(Sign::Silent),
+            let role = |letter| match letter {
+                'c' => Some(Role::Active),
+                's' => Some(Role::Standby),
+                'a' => Some(Role::Absent),
+                '.' => Some(Role::Silent),
                 _ => None,
             };
             let heard = self.pods.iter().zip(round.chars()).filter_map(|(pod, letter)| {
                 let PodId { name, uid, .. } = &pod.id;
-                Some((name.clone(), uid.clone(), sign(letter)?))
+                Some((name.clone(), uid.clone(), role(letter)?))
             });
-            self.signs = self.signs.heard(&heard.collect::<Vec<_>>(), self.now);
+            self.roles = self.roles.heard(&heard.collect::<Vec<_>>(), self.now);
         }
         self
     }
 
     /// What is decided now; labels move, and deleted pods stay.
-    fn decide(&mut self) -> Charge {
-        let charge = charge(&self.signs, &self.pods, self.now);
-        for action in &charge.actions {
+    fn decide(&mut self) -> ActiveController {
+        let active_controller = active_controller(&self.roles, &self.pods, self.now);
+        for action in &active_controller.actions {
             if let Action::MarkPod { pod, marks } = action {
                 let marked = self.pods.iter_mut().find(|known| known.id == *pod).unwrap();
                 marked.is_active = marks.labels[label::CONTROLLER_ACTIVE].is_some();
             }
         }
-        charge
+        active_controller
     }
 
     /// A new pod takes the place of the old one.
@@ -74,8 +74,8 @@ impl Scene {
 }
 
 /// Indexes of the pods that are taken away.
-fn fenced(charge: &Charge) -> Vec<String> {
-    let deleted = charge.actions.iter().filter_map(|action| match action {
+fn fenced(active_controller: &ActiveController) -> Vec<String> {
+    let deleted = active_controller.actions.iter().filter_map(|action| match action {
         Action::DeletePod { pod, grace, .. } => {
             assert_eq!(*grace, Some(GRACE));
             Some(pod.name.trim_start_matches("x-controller-").to_owned())
@@ -117,7 +117,7 @@ fn fenced(charge: &Charge) -> Vec<String> {
 #[case::first_seen_with_one_silent_for_long("c. c. c. c. c. c. c. c. c. c. c. c. c. c. c. c.", &[0], &["1"])]
 fn label_and_fence_follow_the_signs(#[case] rounds: &str, #[case] labelled: &[usize], #[case] taken_away: &[&str]) {
     let mut scene = Scene::new(2);
-    let mut decided = Charge::default();
+    let mut decided = ActiveController::default();
     for round in rounds.split_whitespace() {
         decided = scene.hear(round).decide();
     }
@@ -132,11 +132,11 @@ fn a_fenced_pod_begins_anew_and_gets_the_charge_back_in_peace() {
     assert_eq!(fenced(&scene.decide()), ["0"]);
     scene.replace(0);
     for round in [".c", "..", "..", "c.", "cs"] {
-        let charge = scene.hear(round).decide();
-        assert_eq!(fenced(&charge), [""; 0], "{round}");
+        let active_controller = scene.hear(round).decide();
+        assert_eq!(fenced(&active_controller), [""; 0], "{round}");
     }
     assert_eq!(scene.labelled(), [0]);
-    assert_eq!(scene.decide(), Charge { in_charge: "x-controller-0".to_owned(), ..Charge::default() }, "nothing is left to do");
+    assert_eq!(scene.decide(), ActiveController { active: "x-controller-0".to_owned(), ..ActiveController::default() }, "nothing is left to do");
 }
 
 #[test]
@@ -162,17 +162,17 @@ fn when_nobody_is_in_charge_each_is_named_with_what_it_says() {
     let wait = scene.hear("s.a").decide().wait.unwrap();
     assert_eq!(wait.reason, Reason::NobodyInCharge);
     let expected =
-        "no slurmctld is in charge: `x-controller-0` stands by, `x-controller-1` does not answer, `x-controller-2` does not listen";
+        "no slurmctld is active: `x-controller-0` stands by, `x-controller-1` does not answer, `x-controller-2` does not listen";
     assert_eq!(wait.why, expected);
 }
 
 #[test]
 fn a_silence_that_gets_too_long_is_looked_at_in_time() {
     let mut scene = Scene::new(2);
-    let charge = scene.hear("cs .s .c .c .c .c").decide();
-    assert_eq!((charge.wake_after, fenced(&charge)), (Some(Duration::from_secs(2)), Vec::new()));
+    let active_controller = scene.hear("cs .s .c .c .c .c").decide();
+    assert_eq!((active_controller.wake_after, fenced(&active_controller)), (Some(Duration::from_secs(2)), Vec::new()));
     scene.now += Duration::from_secs(2);
-    let charge = scene.decide();
-    assert_eq!((charge.wake_after, fenced(&charge)), (None, vec!["0".to_owned()]));
-    assert!(charge.wait.is_some_and(|wait| wait.why.contains("`x-controller-0` is taken away")));
+    let active_controller = scene.decide();
+    assert_eq!((active_controller.wake_after, fenced(&active_controller)), (None, vec!["0".to_owned()]));
+    assert!(active_controller.wait.is_some_and(|wait| wait.why.contains("`x-controller-0` is taken away")));
 }

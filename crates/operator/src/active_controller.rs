@@ -1,4 +1,4 @@
-//! Who is in charge where there are several slurmctld: each is asked every two seconds, by a task for each such Controller.
+//! Who is active where there are several slurmctld: each is asked every two seconds, by a task for each such Controller.
 
 mod probe;
 
@@ -23,7 +23,7 @@ use slipway_api::{
     label::{self, Component},
     name,
 };
-use slipway_plan::charge::{Sign, Signs};
+use slipway_plan::active_controller::{Role, Roles};
 use slipway_runtime::{clock::Clock, hub::Filled, view::PodView};
 use tokio::{
     task::JoinHandle,
@@ -38,7 +38,7 @@ use probe::Probe;
 const ROUND: Duration = Duration::from_secs(2);
 
 /// Watches every Controller with several slurmctld in one scope.
-pub struct Charges {
+pub struct ActiveControllers {
     controllers: Store<SlurmController>,
     ground: Arc<Ground>,
     watches: Mutex<BTreeMap<Key, Watch>>,
@@ -55,7 +55,7 @@ struct Ground {
 /// One Controller's. Its task ends when this is dropped.
 struct Watch {
     wanted: Wanted,
-    signs: Arc<Mutex<Signs>>,
+    roles: Arc<Mutex<Roles>>,
     task: JoinHandle<()>,
 }
 
@@ -66,8 +66,8 @@ struct Wanted {
     pods: i32,
 }
 
-impl Charges {
-    /// Asks nobody until [`Self::follow`] runs. What comes out names Controllers whose signs have changed.
+impl ActiveControllers {
+    /// Asks nobody until [`Self::follow`] runs. What comes out names Controllers whose roles have changed.
     pub fn new(
         controllers: Store<SlurmController>,
         pods: Store<PodView>,
@@ -96,9 +96,9 @@ impl Charges {
     }
 
     /// What each slurmctld said last; nothing where there is only one, or none was asked yet. Never waits.
-    pub fn signs(&self, namespace: &str, controller: &str) -> Signs {
+    pub fn roles(&self, namespace: &str, controller: &str) -> Roles {
         let watches = self.watches();
-        watches.get(&Key::new(namespace, controller)).map(|watch| locked(&watch.signs).clone()).unwrap_or_default()
+        watches.get(&Key::new(namespace, controller)).map(|watch| locked(&watch.roles).clone()).unwrap_or_default()
     }
 
     fn compare(&self) {
@@ -127,8 +127,8 @@ fn wanted(controllers: &Store<SlurmController>) -> BTreeMap<Key, Wanted> {
 
 impl Watch {
     fn start(key: &Key, wanted: Wanted, ground: &Arc<Ground>, woken: &UnboundedSender<ObjectRef<SlurmController>>) -> Self {
-        let signs = Arc::new(Mutex::new(Signs::default()));
-        let (published, key, pods, ground, woken) = (signs.clone(), key.clone(), wanted.pods, ground.clone(), woken.clone());
+        let roles = Arc::new(Mutex::new(Roles::default()));
+        let (published, key, pods, ground, woken) = (roles.clone(), key.clone(), wanted.pods, ground.clone(), woken.clone());
         let task = tokio::spawn(async move {
             let mut rounds = interval(ROUND);
             rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -136,9 +136,9 @@ impl Watch {
                 rounds.tick().await;
                 let heard = ground.ask_all(&key, pods).await;
                 let is_news = {
-                    let mut signs = locked(&published);
-                    let next = signs.heard(&heard, ground.clock.now());
-                    std::mem::replace(&mut *signs, next.clone()) != next
+                    let mut roles = locked(&published);
+                    let next = roles.heard(&heard, ground.clock.now());
+                    std::mem::replace(&mut *roles, next.clone()) != next
                 };
                 if is_news {
                     // Where nobody reads any more, the process is ending.
@@ -146,7 +146,7 @@ impl Watch {
                 }
             }
         });
-        Self { wanted, signs, task }
+        Self { wanted, roles, task }
     }
 }
 
@@ -157,8 +157,8 @@ impl Drop for Watch {
 }
 
 impl Ground {
-    /// Asks every pod at once: pod, UID and sign of those that exist.
-    async fn ask_all(&self, key: &Key, pods: i32) -> Vec<(String, String, Sign)> {
+    /// Asks every pod at once: pod, UID and role of those that exist.
+    async fn ask_all(&self, key: &Key, pods: i32) -> Vec<(String, String, Role)> {
         let pods = (0..pods).filter_map(|index| {
             // By name, as a look through the labels of ten thousand workers every two seconds would cost more than the question.
             let pod = self.pods.get(&ObjectRef::new(&name::controller_pod(&key.controller, index)).within(&key.namespace))?;
@@ -166,11 +166,11 @@ impl Ground {
         });
         let asked = pods.map(|pod| async move {
             let address = pod.status.pod_ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
-            let sign = match address {
+            let role = match address {
                 Some(address) if !pod.is_ended() => self.probe.ask(address).await,
-                _ => Sign::Absent,
+                _ => Role::Absent,
             };
-            (pod.name_any(), pod.uid().unwrap_or_default(), sign)
+            (pod.name_any(), pod.uid().unwrap_or_default(), role)
         });
         join_all(asked).await
     }
