@@ -1,5 +1,5 @@
-//! The API server, asked from code that does not await: scenarios ask for one thing many times, and a kubectl for each would take a tenth of a second
-//! of a core.
+//! Requests to the API server from code that does not await. Scenarios repeat a request many times, and a kubectl for each would take a tenth of a
+//! second of a core.
 
 use std::fmt;
 use std::future::Future;
@@ -16,15 +16,15 @@ use slipway_bed::failure::{Context, Failure};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::runtime::Runtime;
 
-/// Longer than any command takes that scenarios run in a pod; a kubelet that was killed never answers.
+/// Timeout for a command in a pod, longer than any command of a scenario takes. A killed kubelet never responds.
 const COMMAND_ENDS: Duration = Duration::from_mins(2);
 pub(crate) const NOT_FOUND: u16 = 404;
 
-/// Where requests are carried out while their caller's thread waits.
+/// Runtime that carries out requests while their caller's thread waits.
 static RUNTIME: LazyLock<Option<Runtime>> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().ok());
 
-/// An API server by its kubeconfig; connected at the first question.
+/// An API server by its kubeconfig; it connects at the first request.
 #[derive(Clone)]
 pub struct ApiServer {
     kubeconfig: PathBuf,
@@ -47,7 +47,7 @@ impl ApiServer {
         self.find(path)?.ok_or_else(|| Failure::new(format!("{path} is not found")))
     }
 
-    /// The same, or `None` where the API server says that it does not exist.
+    /// The object at a path, or `None` if the API server reports that it does not exist.
     pub fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
         let request = Request::get(path).body(Vec::new()).context(|| format!("{path} is no path"))?;
         let client = self.client()?;
@@ -59,7 +59,7 @@ impl ApiServer {
         }
     }
 
-    /// Runs a command in a container and returns what it printed.
+    /// Runs a command in a container and returns its output.
     pub fn exec(&self, namespace: &str, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
         let (client, namespace, pod, container) = (self.client()?, namespace.to_owned(), pod.to_owned(), container.to_owned());
         let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
@@ -80,7 +80,7 @@ impl ApiServer {
     }
 }
 
-/// Output of a command, or why it failed: its own error output first.
+/// Output of a command, or the cause of its failure: its own error output first.
 async fn run(client: Client, namespace: &str, pod: &str, container: &str, command: Vec<String>) -> Result<String, String> {
     let pods: Api<Pod> = Api::namespaced(client, namespace);
     let params = AttachParams::default().container(container).stdin(false).stdout(true).stderr(true);
@@ -101,13 +101,13 @@ async fn run(client: Client, namespace: &str, pod: &str, container: &str, comman
 async fn read(stream: Option<impl AsyncRead + Unpin>) -> String {
     let mut bytes = Vec::new();
     if let Some(mut stream) = stream {
-        // What came before a connection broke is worth showing; that it broke is in the status.
+        // Output from before the connection broke is worth showing; the status reports the break.
         let _ = stream.read_to_end(&mut bytes).await;
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Carries something out on the other runtime, whatever this thread belongs to.
+/// Runs a future on `RUNTIME` and blocks, whatever runtime this thread belongs to.
 pub(crate) fn wait_for<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Failure> {
     let runtime = RUNTIME.as_ref().ok_or_else(|| Failure::new("could not make a runtime for requests"))?;
     let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! What an API server wrote down about writes: who, what, and the answer.
+//! Writes in an API server's audit log: the user, the object and the response.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,38 +15,38 @@ pub struct Write {
     pub verb: String,
     /// The resource with its subresource, such as `pods/status`.
     pub resource: String,
-    /// Empty for what belongs to the whole cluster.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
     pub name: String,
     pub code: i64,
 }
 
-/// Reads a bed's audit log from a moment on, and of the namespaces of scenarios only those of one.
+/// Reads a bed's audit log from a point in time on. Of the scenarios' namespaces it reads only those of one scenario.
 pub struct Audit {
     path: PathBuf,
-    /// Where the log ended at that moment.
+    /// End of the log at that time.
     from: u64,
     /// The namespaces of this scenario.
     ours: BTreeSet<String>,
 }
 
-/// Namespaces that belong to no scenario: what is written there concerns everybody.
+/// Namespaces that belong to no scenario: writes there count for every scenario.
 const COMMON: [&str; 4] = ["", "default", "kube-system", "slipway-system"];
 
 impl Audit {
-    /// From now on: earlier writes are not counted.
+    /// Starts now: earlier writes are not counted.
     pub fn from_now(bed: &Bed, ours: impl IntoIterator<Item = String>) -> Self {
         let path = bed.layout().audit_log();
         let from = path.metadata().map_or(0, |found| found.len());
         Self { path, from, ours: ours.into_iter().collect() }
     }
 
-    /// The writes of one user since then; leases are left out, because holding one is writing it.
+    /// The writes of one user since then, without leases: holding a lease means writing it.
     pub fn writes_of(&self, user: &str) -> Vec<Write> {
         self.writes().into_iter().filter(|write| write.user == user && write.resource != "leases").collect()
     }
 
-    /// The writes of one user that changed more than what is said about an object: no status, no event.
+    /// The writes of one user, without status and events.
     pub fn acts_of(&self, user: &str) -> Vec<Write> {
         let is_words = |write: &Write| write.resource.ends_with("/status") || write.resource == "events";
         self.writes_of(user).into_iter().filter(|write| !is_words(write)).collect()
@@ -54,7 +54,7 @@ impl Audit {
 
     fn writes(&self) -> Vec<Write> {
         let mut bytes = Vec::new();
-        // A log that cannot be read has no line, and whoever expects a write misses it.
+        // A log that cannot be read has no lines, so a test that expects a write fails.
         let _ = File::open(&self.path).and_then(|mut file| {
             file.seek(SeekFrom::Start(self.from))?;
             file.read_to_end(&mut bytes)

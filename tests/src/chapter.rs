@@ -1,16 +1,16 @@
-//! Chapters of a scenario: each has a name, which the failure carries.
+//! Chapters of a scenario. Each has a name, which a failure reports.
 
 use std::time::Instant;
 
 use slipway_bed::progress::seconds;
 
-/// A chapter that began, until it is dropped.
+/// A running chapter; it ends when it is dropped.
 pub struct Chapter {
     name: &'static str,
     began: Instant,
 }
 
-/// Begins a chapter; its name reads as a statement of what holds in it.
+/// Begins a chapter; its name states what holds in it.
 pub fn chapter(name: &'static str) -> Chapter {
     Chapter { name, began: Instant::now() }
 }

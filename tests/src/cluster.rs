@@ -1,4 +1,4 @@
-//! A cluster to work on: a bed of ours, or any other by its kubeconfig.
+//! A cluster to work on: one of our beds, or any other by its kubeconfig.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,16 +11,16 @@ use slipway_bed::program::Program;
 
 use crate::ask::ApiServer;
 
-/// Where images come from in the committed manifests: the bed's own store.
+/// Image prefix in the committed manifests: the bed's own store.
 const LOCAL_IMAGES: &str = "localhost/slipway/";
 
-/// Access to a cluster with all rights.
+/// Admin access to a cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     kubectl: PathBuf,
     kubeconfig: PathBuf,
     api_server: ApiServer,
-    /// What stands before an image's name, with its slash.
+    /// Prefix of an image's name, with its slash.
     images: String,
 }
 
@@ -29,7 +29,7 @@ impl Cluster {
         Self::new(bed.spec().programs.distribution.join("kubectl"), bed.kubeconfig(), LOCAL_IMAGES.to_owned())
     }
 
-    /// Any cluster; its nodes pull from `registry`, where our images were pushed before.
+    /// Any cluster whose nodes pull from `registry`; our images must already be there.
     pub fn existing(kubeconfig: PathBuf, registry: &str) -> Self {
         Self::new("kubectl".into(), kubeconfig, format!("{}/", registry.trim_end_matches('/')))
     }
@@ -43,22 +43,22 @@ impl Cluster {
         self.api_server.get(path)
     }
 
-    /// The same, or `None` where there is nothing.
+    /// The object at a path of the API server, or `None` if it does not exist.
     pub fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
         self.api_server.find(path)
     }
 
-    /// Changes the object at a path by a JSON merge patch.
+    /// Changes the object at a path with a JSON merge patch.
     pub fn merge(&self, path: &str, patch: &Value) -> Result<(), Failure> {
         self.api_server.merge(path, patch)
     }
 
-    /// Has the object at a path deleted, or all of a list, and does not wait for it. One that is gone already is well.
+    /// Deletes the object at a path, or all objects of a list, without waiting. An object that is already gone is no error.
     pub fn delete(&self, path: &str, grace_seconds: Option<u32>) -> Result<(), Failure> {
         self.api_server.delete(path, grace_seconds)
     }
 
-    /// Runs a command in a container and returns what it printed.
+    /// Runs a command in a container and returns its output.
     pub fn exec(&self, namespace: &str, pod: &str, container: &str, command: &[&str]) -> Result<String, Failure> {
         self.api_server.exec(namespace, pod, container, command)
     }
@@ -67,7 +67,7 @@ impl Cluster {
         Program::new(&self.kubectl).env("KUBECONFIG", &self.kubeconfig)
     }
 
-    /// kubectl as a command to start and to end, for what must run beside a test.
+    /// kubectl as a process to start and stop, for commands that run during a test.
     pub fn kubectl_command(&self) -> Command {
         let mut kubectl = Command::new(&self.kubectl);
         kubectl.env("KUBECONFIG", &self.kubeconfig);
@@ -78,7 +78,7 @@ impl Cluster {
         slipway_bed::client::from_kubeconfig(&self.kubeconfig).await
     }
 
-    /// Applies a file of the project, or every file of one of its folders, in order of their names.
+    /// Applies a file of the project, or every file of one of its folders, in order of name.
     pub fn apply(&self, relative: &str, namespace: Option<&str>) -> Result<(), Failure> {
         let path = project_root().join(relative);
         let mut files = vec![path.clone()];
@@ -94,14 +94,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies a manifest; images of ours come from where this cluster has them.
+    /// Applies a manifest, with our images from this cluster's registry.
     pub fn apply_text(&self, manifest: &str, namespace: Option<&str>) -> Result<(), Failure> {
         let manifest = manifest.replace(LOCAL_IMAGES, &self.images);
         self.api_server.apply(&manifest, namespace)
     }
 }
 
-/// The folder of this checkout.
+/// Root folder of this checkout.
 pub fn project_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
 }

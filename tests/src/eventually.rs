@@ -1,4 +1,4 @@
-//! Waiting for a state, or for its lasting, without sleeping for a guess.
+//! Waits for a state, or checks that it lasts, without sleeping for a guessed time.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use slipway_bed::Failure;
 use slipway_bed::patience::Patience;
 use slipway_bed::progress::seconds;
 
-/// How soon the question is asked again at first, and at last: many wait at once, and a command in a pod takes a tenth of a second of a core.
+/// First poll interval, and the longest one: many tests wait at once, and a command in a pod takes a tenth of a second of a core.
 const POLL: Duration = Duration::from_millis(200);
 const SLOWEST_POLL: Duration = Duration::from_secs(1);
 
-/// Asks until the answer is `Ok`; an `Err` says what is still missing, and the last one is told when patience ends.
+/// Polls until the answer is `Ok`. An `Err` states what is still missing; the last one is reported when patience ends.
 pub async fn eventually<T, F>(what: &str, ask: impl Fn() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, String>>,
@@ -29,7 +29,7 @@ where
     }
 }
 
-/// Asks for a while; the answer must be `Ok` each time. Fails with the first that is not.
+/// Polls for a while; the answer must be `Ok` each time. Fails with the first `Err`.
 pub async fn steadily<F>(what: &str, throughout: Duration, ask: impl Fn() -> F) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), String>>,

@@ -1,6 +1,6 @@
-//! Expressions for lists of hosts, made by chance from a seed: the same seed, the same expressions.
+//! Random hostlist expressions from a seed: the same seed gives the same expressions.
 
-/// A small generator of pseudo-random numbers (xorshift); chance of good quality is not needed here.
+/// A small generator of pseudo-random numbers (xorshift); good quality is not needed here.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
@@ -22,7 +22,7 @@ impl Chance {
     }
 }
 
-/// `count` expressions: mostly what people write, some of it wrong.
+/// `count` expressions: mostly what people write, some of it invalid.
 pub fn expressions(seed: u64, count: usize) -> Vec<String> {
     let mut chance = Chance::new(seed);
     (0..count)
@@ -76,7 +76,7 @@ fn bracket(chance: &mut Chance) -> String {
     format!("[{}]", ranges.join(","))
 }
 
-/// Puts a mark where none belongs, or takes a character away.
+/// Inserts a mark where none belongs, or removes a character.
 fn spoil(chance: &mut Chance, mut text: String) -> String {
     let place = usize::try_from(chance.below(text.len() as u64)).unwrap_or_default();
     match chance.below(3) {

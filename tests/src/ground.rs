@@ -1,4 +1,4 @@
-//! What a scenario stands on: Kubernetes nodes and namespaces of its own, on a bed that many share or on one of its own, with our operator.
+//! The environment of a scenario: its own Kubernetes nodes and namespaces, on a shared bed or on its own, with our operator.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,27 +20,27 @@ use crate::manifest::Manifest;
 use crate::slurm::{Slurm, install_operator};
 use crate::world::World;
 
-/// The environment's word for the bed that scenarios share; set by whoever brought it up.
+/// Environment variable with the name of the bed that scenarios share; set by the process that brought it up.
 pub const SHARED_BED: &str = "SLIPWAY_SHARED_BED";
 /// On Kubernetes nodes of a shared bed: the scenario that they are reserved for.
 const RESERVED_FOR: &str = "slipway.dev/reserved-for";
 
-/// The ground of one scenario; everything of it goes when it is dropped.
+/// The environment of one scenario; dropping it removes everything in it.
 pub struct Ground {
     pub bed: Bed,
     pub cluster: Cluster,
     cache: Cache,
-    /// Ours alone among the scenarios of this machine.
+    /// Unique among the scenarios on this machine.
     name: String,
     is_shared: bool,
-    /// The numbers of our nodes.
+    /// Numbers of our nodes.
     nodes: Mutex<Vec<u8>>,
     namespaces: Mutex<Vec<String>>,
     _turn: Turn,
 }
 
 impl Ground {
-    /// `nodes` Kubernetes nodes of its own on the bed that scenarios share; where there is none, on one of its own.
+    /// `nodes` Kubernetes nodes of its own on the bed that scenarios share, or on a bed of its own if none is shared.
     pub async fn up(name: &str, nodes: u8) -> Result<Self, Failure> {
         match std::env::var(SHARED_BED) {
             Ok(bed) if !bed.is_empty() => Self::on_shared(name, nodes, &bed).await,
@@ -48,7 +48,7 @@ impl Ground {
         }
     }
 
-    /// A bed of its own, for scenarios that restart the operator or change it.
+    /// A bed of its own, for scenarios that restart or change the operator.
     pub async fn alone(name: &str, nodes: u8) -> Result<Self, Failure> {
         let cache = Cache::open()?;
         let turn = Turn::take(&cache).await?;
@@ -79,7 +79,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Another node of ours; returns its name when Kubernetes says that it is ready.
+    /// Adds a node; returns its name once Kubernetes reports it ready.
     pub async fn add_node(&self) -> Result<String, Failure> {
         let node = self.start_node()?;
         self.until_joined(&node).await?;
@@ -105,7 +105,7 @@ impl Ground {
         self.cluster.merge(&format!("/api/v1/nodes/{node}"), &json!({ "metadata": { "labels": { RESERVED_FOR: self.name } } }))
     }
 
-    /// How the daemons of a node fare, with the last lines of their logs.
+    /// State of a node's daemons, with the last lines of their logs.
     fn parts_of(&self, node: &str) -> String {
         let parts = self.bed.parts().unwrap_or_default();
         let here = parts.iter().filter(|part| part.name.split('/').next() == Some(node));
@@ -123,7 +123,7 @@ impl Ground {
         if self.is_shared { json!({ RESERVED_FOR: self.name }) } else { json!({}) }
     }
 
-    /// Our namespace of this name: on a shared bed it is longer.
+    /// The full name of our namespace: it is longer on a shared bed.
     pub fn namespace(&self, name: &str) -> String {
         let namespace = if self.is_shared { format!("{}-{name}", self.name) } else { name.to_owned() };
         let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,30 +133,31 @@ impl Ground {
         namespace
     }
 
-    /// A name for something that belongs to no namespace.
+    /// A unique name for a cluster-scoped object.
     pub fn unique(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
 
-    /// Has a Slurm cluster made in our namespace of this name.
+    /// Applies a Slurm cluster in our namespace of this name.
     pub fn apply(&self, namespace: &str, manifest: Manifest) -> Result<Slurm, Failure> {
         let manifest = if self.is_shared { manifest.on_nodes(&self.node_labels()) } else { manifest };
         Slurm::apply(&self.cluster, &self.namespace(namespace), manifest, Progress::Quiet)
     }
 
-    /// A Slurm cluster that serves.
+    /// A Slurm cluster that is ready.
     pub async fn slurm(&self, namespace: &str, manifest: Manifest) -> Result<Slurm, Failure> {
         let slurm = self.apply(namespace, manifest)?;
         slurm.until_ready(Progress::Quiet).await?;
         Ok(slurm)
     }
 
-    /// The API server's book from now on, as far as it concerns us.
+    /// The API server's audit log from now on, limited to our namespaces.
     pub fn audit(&self) -> Audit {
         Audit::from_now(&self.bed, self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// Kubernetes' garbage collector learns of new kinds half a minute late, and until then deletes nothing of theirs: waits until it knows ours.
+    /// Waits until Kubernetes' garbage collector knows our kinds. It learns of new kinds half a minute late, and until then deletes none of their
+    /// objects.
     pub fn garbage_collector_knows_our_kinds(&self, slurm: &Slurm) -> Result<(), Failure> {
         let probe = json!({
             "apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": { "name": "probe" },
@@ -166,19 +167,19 @@ impl Ground {
         slurm.kubectl(&["delete", "restapis.slinky.slurm.net", "probe", "--cascade=foreground", "--timeout=10m"]).map(drop)
     }
 
-    /// One of our nodes that runs nothing which anybody else needs: neither DNS nor the operator.
+    /// One of our nodes without any pod, so neither DNS nor the operator runs there.
     pub fn free_node(&self) -> Result<String, Failure> {
         let busy = self.kubectl(&["get", "pods", "--all-namespaces", "--output=jsonpath={.items[*].spec.nodeName}"])?;
         let is_busy = |node: &String| busy.split_whitespace().any(|other| other == node);
         self.nodes().into_iter().find(|node| !is_busy(node)).ok_or_else(|| Failure::new("every node runs something"))
     }
 
-    /// Runs kubectl and returns what it printed.
+    /// Runs kubectl and returns its output.
     pub fn kubectl(&self, args: &[&str]) -> Result<String, Failure> {
         self.cluster.kubectl().args(args).output()
     }
 
-    /// Takes everything of it away, and says when that fails.
+    /// Removes everything in the environment, and reports a failure to do so.
     pub fn end(self) -> Result<(), Failure> {
         self.clear()
     }
@@ -192,7 +193,7 @@ impl Ground {
         if nodes.is_empty() {
             return Ok(());
         }
-        // Before the objects go, so that what runs ends at once, nobody waits for a grace, and no kubelet makes its Node again.
+        // Nodes end before their objects are deleted, so that their pods end at once without a grace period and no kubelet recreates its Node.
         for node in &nodes {
             self.bed.end_node(*node)?;
         }
@@ -202,11 +203,11 @@ impl Ground {
         for node in &nodes {
             self.cluster.delete(&format!("/api/v1/nodes/{}", node_name(*node)), None)?;
         }
-        // Last, because from then on another scenario may have a node of that name.
+        // Last, because another scenario may have a node of that name from then on.
         nodes.iter().try_for_each(|node| self.bed.remove_node(*node))
     }
 
-    /// Deletes a namespace whose pods have no kubelet any more.
+    /// Deletes a namespace whose pods have no kubelet.
     fn empty(&self, namespace: &str) -> Result<(), Failure> {
         let ours = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{namespace}");
         for kind in ["nodesets", "restapis", "controllers"] {
@@ -215,7 +216,7 @@ impl Ground {
         let sets = self.cluster.get(&format!("{ours}/nodesets"))?;
         for set in sets["items"].as_array().into_iter().flatten() {
             let path = format!("{ours}/nodesets/{}", set["metadata"]["name"].as_str().unwrap_or_default());
-            // Nobody can be asked any more whether its jobs have ended; gone meanwhile is well too.
+            // Slurm is gone and cannot report the end of its jobs. An error is ignored, because the NodeSet may be gone already.
             let _ = self.cluster.merge(&path, &json!({ "metadata": { "finalizers": null } }));
         }
         self.cluster.delete(&format!("/api/v1/namespaces/{namespace}/pods"), Some(0))?;

@@ -7,7 +7,7 @@ use crate::slurm::Slurm;
 
 const PATIENT: &str = r#"srun --label sh -c "echo start; until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.5; done; echo end""#;
 
-/// What a job left behind.
+/// Result of a job.
 #[derive(Debug)]
 pub struct JobResult {
     pub id: u64,
@@ -15,7 +15,7 @@ pub struct JobResult {
     pub output: String,
 }
 
-/// What `scontrol show job` says.
+/// Fields of `scontrol show job`.
 #[derive(Debug)]
 pub struct Shown {
     pub state: String,
@@ -25,24 +25,24 @@ pub struct Shown {
 }
 
 impl Slurm {
-    /// Submits a batch script on `nodes` nodes, waits for its end and fetches what it printed.
+    /// Submits a batch script on `nodes` nodes, waits for its end and returns its output.
     pub async fn run_job(&self, nodes: u8, script: &str) -> Result<JobResult, Failure> {
         let id = self.submit(nodes, &[], script)?;
         self.until_ended(id).await
     }
 
-    /// Submits a job that takes whole nodes, and on each says `start`, waits for its release, and says `end`. Its output is appended to:
-    /// a second start would be seen.
+    /// Submits a job that takes whole nodes. On each it prints `start`, waits for its release, and prints `end`. Its output is appended to, so a
+    /// second start would be visible.
     pub fn submit_patient(&self, nodes: u8) -> Result<u64, Failure> {
         self.submit(nodes, &["--exclusive", "--open-mode=append"], PATIENT)
     }
 
-    /// Submits such a job for one node, on this worker and no other.
+    /// Submits such a job for one node, on this worker only.
     pub fn submit_patient_on(&self, worker: &str) -> Result<u64, Failure> {
         self.submit(1, &["--exclusive", "--open-mode=append", &format!("--nodelist={worker}")], PATIENT)
     }
 
-    /// What a patient job on `nodes` nodes prints when it ran once.
+    /// Output of a patient job on `nodes` nodes that ran once.
     pub fn patient_output(nodes: u8) -> Vec<String> {
         (0..nodes).flat_map(|task| [format!("{task}: end"), format!("{task}: start")]).collect()
     }
@@ -55,7 +55,7 @@ impl Slurm {
         Ok(())
     }
 
-    /// Lets a patient job of one node end; no other worker is needed for that.
+    /// Lets a patient job of one node end, without access to any other worker.
     pub fn release_one(&self, job: u64) -> Result<(), Failure> {
         let host = self.show_job(job)?.host;
         self.on_worker(&self.pod_of(&host)?, &["touch", &format!("/tmp/release-{job}")]).map(drop)
@@ -70,7 +70,7 @@ impl Slurm {
         said.trim().parse().map_err(|_| Failure::new(format!("sbatch gave no number of a job but said `{}`", said.trim())))
     }
 
-    /// What Slurm says about a job.
+    /// A job as Slurm reports it.
     pub fn show_job(&self, id: u64) -> Result<Shown, Failure> {
         let shown = self.on_controller(&["scontrol", "--oneliner", "show", "job", &id.to_string()])?;
         let field = |name: &str| shown.split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned();
@@ -86,7 +86,7 @@ impl Slurm {
         .await
     }
 
-    /// Waits for a job's end and fetches what it printed.
+    /// Waits for a job's end and returns its output.
     pub async fn until_ended(&self, id: u64) -> Result<JobResult, Failure> {
         let (state, host) = eventually(&format!("job {id} to end"), async || {
             let Shown { state, reason, host } = self.show_job(id).map_err(|failure| failure.to_string())?;
@@ -100,8 +100,8 @@ impl Slurm {
         Ok(JobResult { id, state, output })
     }
 
-    /// Waits until slurmctld has written everything that happened to a job so far: it does so up to five seconds later, and what it did not
-    /// write yet is lost with its process, whoever runs it.
+    /// Waits until slurmctld has saved everything that happened to a job so far. It saves up to five seconds late, and anything unsaved is lost with
+    /// its process, on any installation.
     pub async fn until_saved(&self, id: u64) -> Result<(), Failure> {
         let mark = format!("saved-{}", self.on_controller(&["cat", "/proc/sys/kernel/random/uuid"])?.trim());
         self.on_controller(&["scontrol", "update", &format!("jobid={id}"), &format!("comment={mark}")])?;

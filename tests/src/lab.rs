@@ -10,14 +10,14 @@ use slipway_bed::image::{Archive, Daemon, Image, Inputs, Release, build};
 use slipway_bed::program::Program;
 use slipway_bed::progress::{Progress, Step};
 
-/// A root file system that holds slurmctld, slurmd, slurmdbd and the clients, and in its folder `database` that of a MariaDB.
+/// A root file system with slurmctld, slurmd, slurmdbd and the clients; its folder `database` holds that of a MariaDB.
 #[derive(Debug)]
 pub struct Lab {
     root: PathBuf,
 }
 
 impl Lab {
-    /// Unpacks the images, once for each of their versions. Fails where they cannot be built or unpacked.
+    /// Unpacks the images, once for each of their versions. Fails if they cannot be built or unpacked.
     pub fn open(cache: &Cache) -> Result<Self, Failure> {
         let daemons = [Daemon::Slurmctld, Daemon::Slurmd, Daemon::Slurmdbd].map(|daemon| Image::Slurm(daemon, Release::Slurm26_05));
         let images: Vec<Image> = daemons.into_iter().chain([Image::Mariadb]).collect();
@@ -31,7 +31,7 @@ impl Lab {
             forget_others(&cache.path("lab"));
             let unfinished = cache.path("lab").join("unfinished");
             for (image, archive) in images.iter().zip(&archives) {
-                // The database brings libraries of its own.
+                // The database has its own libraries.
                 let folder = if *image == Image::Mariadb { unfinished.join("database") } else { unfinished.clone() };
                 unpack(archive, &folder, &step)?;
             }
@@ -42,12 +42,13 @@ impl Lab {
         Ok(Self { root })
     }
 
-    /// Where it lies.
+    /// Path of the root file system.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Runs a shell script as root inside, with `input` to read, and returns what it printed. Whatever it mounts or starts ends with it.
+    /// Runs a shell script as root inside, with `input` on its standard input, and returns its output. Everything that it mounts or starts ends with
+    /// it.
     pub fn run(&self, script: &str, input: &str) -> Result<String, Failure> {
         Program::new("setpriv")
             .args(["--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--", "sh", "-c"])
@@ -59,14 +60,14 @@ impl Lab {
     }
 }
 
-/// Older versions only cost space; failing to remove one costs no more.
+/// Removes older versions. They only cost space, so a failure to remove one is ignored.
 fn forget_others(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let _ = fs::remove_dir_all(entry.path());
     }
 }
 
-/// Adds the layers of an image to a folder. What a layer removes from one below stays: no file of these images is removed.
+/// Unpacks the layers of an image into a folder. Whiteouts are skipped: no layer of these images removes a file.
 fn unpack(archive: &Archive, root: &Path, step: &Step) -> Result<(), Failure> {
     step.waits_for(archive.reference.clone());
     let parts = root.with_extension("parts");

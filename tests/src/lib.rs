@@ -1,4 +1,4 @@
-//! What the demo and the end-to-end tests share: a cluster, our operator on it, a Slurm cluster made by it.
+//! Shared by the demo and the end-to-end tests: a cluster, our operator on it, and a Slurm cluster created by it.
 
 pub mod ask;
 pub mod audit;

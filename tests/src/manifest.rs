@@ -1,13 +1,13 @@
-//! The project's example as a set of objects to change before it is applied.
+//! The project's example as a set of objects to change before applying it.
 
 use serde_json::{Value, json};
 use slipway_bed::failure::{Context, Failure};
 
 use crate::cluster::project_root;
 
-/// The Controller's and the RestApi's name in the example.
+/// Name of the Controller and of the RestApi in the example.
 pub const CONTROLLER: &str = "slurm";
-/// The NodeSet's name in the example.
+/// Name of the NodeSet in the example.
 pub const WORKER: &str = "worker";
 
 /// Objects that make one Slurm cluster.
@@ -33,7 +33,7 @@ impl Manifest {
         self
     }
 
-    /// Gives the Controller, and the RestApi with it, another name.
+    /// Renames the Controller and the RestApi.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         for object in &mut self.objects {
@@ -52,7 +52,7 @@ impl Manifest {
         self.with("NodeSet", &json!({ "spec": { "replicas": replicas } }))
     }
 
-    /// Changes the objects of one kind by a JSON merge patch.
+    /// Changes the objects of one kind with a JSON merge patch.
     #[must_use]
     pub fn with(mut self, kind: &str, patch: &Value) -> Self {
         for object in self.objects.iter_mut().filter(|object| object["kind"] == kind) {
@@ -61,7 +61,7 @@ impl Manifest {
         self
     }
 
-    /// Has the pods of everything of ours run on Kubernetes nodes with these labels.
+    /// Places all our pods on Kubernetes nodes with these labels.
     #[must_use]
     pub fn on_nodes(self, labels: &Value) -> Self {
         let patch = json!({ "spec": { "template": { "spec": { "nodeSelector": labels } } } });
@@ -75,21 +75,21 @@ impl Manifest {
         self
     }
 
-    /// Leaves out the objects of one kind.
+    /// Removes the objects of one kind.
     #[must_use]
     pub fn without(mut self, kind: &str) -> Self {
         self.objects.retain(|object| object["kind"] != kind);
         self
     }
 
-    /// Objects of ours, kind and name, in the order in which they get ready.
+    /// Kind and name of our objects, in the order in which they become ready.
     pub fn resources(&self) -> Vec<(String, String)> {
         let ours = self.objects.iter().filter(|object| object["apiVersion"].as_str().is_some_and(|group| group.starts_with("slinky")));
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         ours.map(|object| (text(&object["kind"]).to_lowercase(), text(&object["metadata"]["name"]))).collect()
     }
 
-    /// How many workers it asks for.
+    /// Number of workers that it requests.
     pub fn worker_count(&self) -> usize {
         let sets = self.objects.iter().filter(|object| object["kind"] == "NodeSet");
         sets.filter_map(|set| usize::try_from(set["spec"]["replicas"].as_u64().unwrap_or(1)).ok()).sum()
@@ -106,8 +106,8 @@ impl Manifest {
         self.resources().into_iter().find(|(kind, _)| kind == "controller").map(|(_, name)| name).unwrap_or_default()
     }
 
-    /// To be applied. Controllers come last: slurmctld that is made before its NodeSets are known is started again with their lines, and how often
-    /// it starts must not depend on how fast it is applied.
+    /// The text to apply. Controllers come last: a slurmctld that is created before its NodeSets are known is restarted with their lines, and the
+    /// number of starts must not depend on the speed of applying.
     pub fn text(&self) -> String {
         let (controllers, others): (Vec<_>, Vec<_>) = self.objects.iter().partition(|object| object["kind"] == "Controller");
         let documents: Vec<_> = others.into_iter().chain(controllers).map(Value::to_string).collect();
@@ -115,7 +115,7 @@ impl Manifest {
     }
 }
 
-/// RFC 7386: an object merges, null removes, anything else replaces.
+/// Merges by RFC 7386: an object merges, null removes, anything else replaces.
 fn merge(into: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else {
         *into = patch.clone();

@@ -1,6 +1,6 @@
-//! Somebody who looks on while a scenario runs, through no part of the operator: at jobs, at drains, at workers, at daemons, at writes.
+//! An observer that runs during a scenario, independent of the operator. It watches jobs, drains, workers, daemons and writes.
 //!
-//! Two threads of its own, so that a scenario that waits for a program does not keep it from looking.
+//! It has two threads of its own, so that a scenario that waits for a program does not block it.
 
 pub mod daemon;
 pub mod job;
@@ -30,25 +30,25 @@ use job::{Ledger, Loss, Seen};
 use node::Drains;
 use pod::Roll;
 
-/// What the operator makes beside pods.
+/// Kinds that the operator creates besides pods.
 const MADE: &str = "statefulsets,deployments,services,configmaps,poddisruptionbudgets,persistentvolumeclaims,controllerrevisions";
-/// Selects what carries our labels.
+/// Selects objects with our labels.
 const OURS: &str = "app.kubernetes.io/name in (slurmctld,slurmrestd,slurmdbd,slurmd,login)";
-/// The API server's answer to whoever made an object.
+/// The API server's status code for the creation of an object.
 const CREATED: i64 = 201;
-/// Several observers look at once on a machine with few cores, so none looks more often than it needs.
+/// Poll intervals. Several observers poll at once on a machine with few cores, so none polls more often than it needs.
 const JOBS_EVERY: Duration = Duration::from_secs(1);
 const LOGS_EVERY: Duration = Duration::from_millis(300);
-/// How long one question to slurmrestd may take; while slurmctld is away it takes longer than anybody wants to wait.
+/// Timeout of one poll of slurmrestd. While slurmctld is down a response takes too long to wait for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// Looks at one Slurm cluster until it is dropped.
+/// Observes one Slurm cluster until it is dropped.
 pub struct Observer {
     shared: Arc<Shared>,
     audit: Audit,
     cluster: Cluster,
     namespace: String,
-    /// What carried our labels at the beginning.
+    /// Objects with our labels at the start.
     made: BTreeSet<String>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -65,21 +65,21 @@ impl Shared {
     }
 }
 
-/// What is known from Slurm's tables, and of the pods.
+/// State from Slurm's tables and the pods.
 struct Table {
     ledger: Ledger,
     drains: Drains,
     roll: Roll,
-    /// When the newest look that succeeded began.
+    /// Start of the last successful poll.
     looked: Option<Instant>,
-    /// The longest time between two looks that succeeded.
+    /// Longest time between two successful polls.
     outage: Duration,
-    /// Why the newest look failed, if it did.
+    /// Error of the last poll that failed.
     trouble: String,
 }
 
 impl Observer {
-    /// Begins to look. Fails where Slurm does not give a token.
+    /// Starts to observe. Fails if Slurm issues no token.
     pub fn start(bed: &Bed, slurm: &Slurm) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             stop: CancellationToken::new(),
@@ -106,32 +106,32 @@ impl Observer {
         Ok(observer)
     }
 
-    /// A job was submitted: it must be there from now on.
+    /// Announces a submitted job: it must exist from now on.
     pub fn follow(&self, job: u64) {
         self.table().ledger.announce(job, Instant::now());
     }
 
-    /// The scenario itself ends this job, or takes its nodes away.
+    /// Excuses a job that the scenario itself ends, or whose nodes it removes.
     pub fn excuse(&self, job: u64) {
         self.table().ledger.excuse(job);
     }
 
-    /// The scenario itself lifts what others wrote on this node.
+    /// Allows the scenario itself to lift a drain of others on this node.
     pub fn lift(&self, node: &str) {
         self.table().drains.lift(node);
     }
 
-    /// From now on so many workers must be available at any time.
+    /// Requires this many available workers at any time from now on.
     pub fn demand(&self, workers: usize) {
         self.table().roll.demand(workers);
     }
 
-    /// Slurm's table of nodes in the newest look.
+    /// Slurm's table of nodes in the last poll.
     pub fn nodes(&self) -> Vec<node::Seen> {
         self.table().drains.table().to_vec()
     }
 
-    /// Waits until Slurm's whole table was seen once more.
+    /// Waits until another poll has read Slurm's whole table.
     pub async fn look_again(&self) -> Result<(), Failure> {
         let from = Instant::now();
         eventually("the observer to see Slurm's jobs", async || {
@@ -141,7 +141,7 @@ impl Observer {
         .await
     }
 
-    /// What the newest look said about a job.
+    /// A job as last polled.
     pub fn job(&self, id: u64) -> Option<Seen> {
         self.table().ledger.job(id).cloned()
     }
@@ -150,19 +150,19 @@ impl Observer {
         self.table().ledger.losses()
     }
 
-    /// The longest time for which Slurm's jobs could not be seen.
+    /// Longest time for which Slurm's jobs could not be read.
     pub fn outage(&self) -> Duration {
         self.table().outage
     }
 
-    /// What the containers of one name have done in the cluster's namespace, since the scenario began.
+    /// Counts of the containers of one name in the cluster's namespace, since the scenario began.
     pub fn counts(&self, daemon: &str) -> Counts {
         let mut logs = self.logs();
         logs.read();
         logs.counts(&self.namespace, daemon)
     }
 
-    /// What the operator or a daemon said at an end of its own making.
+    /// Fatal errors and panics in the logs of the operator and the daemons.
     pub fn last_words(&self) -> Vec<String> {
         let mut logs = self.logs();
         logs.read();
@@ -171,18 +171,18 @@ impl Observer {
             .collect()
     }
 
-    /// Writes of the operator, from the API server's own book.
+    /// Writes of the operator, from the API server's audit log.
     pub fn operator_writes(&self) -> Vec<Write> {
         self.audit.writes_of(OPERATOR_USER)
     }
 
-    /// Those among them that changed more than what is said about an object.
+    /// Writes of the operator, without status and events.
     pub fn operator_acts(&self) -> Vec<Write> {
         self.audit.acts_of(OPERATOR_USER)
     }
 
-    /// The verdict at the end of a scenario: no job lost, no drain of others altered, enough workers at any time, no write outside; and no
-    /// daemon that gave up, no panic.
+    /// The verdict at the end of a scenario: no job lost, no drain of others changed, enough workers at any time, no write outside; and no fatal
+    /// error of a daemon, no panic.
     pub async fn verdict(&self) -> Result<(), Failure> {
         self.look_again().await?;
         let mut wrong: Vec<_> = self.losses().into_iter().map(|loss| format!("job {} {}", loss.job, loss.what)).collect();
@@ -215,13 +215,13 @@ impl Drop for Observer {
     fn drop(&mut self) {
         self.shared.stop.cancel();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so on the test's output.
+            // A thread that panicked has reported it on the test's output.
             let _ = thread.join();
         }
     }
 }
 
-/// Names of what is in a namespace with our labels.
+/// Names of the objects with our labels in a namespace.
 fn made(cluster: &Cluster, namespace: &str) -> Result<BTreeSet<String>, Failure> {
     let (namespace, selector) = (format!("--namespace={namespace}"), format!("--selector={OURS}"));
     let names = "--output=jsonpath={.items[*].metadata.name}";
@@ -229,15 +229,15 @@ fn made(cluster: &Cluster, namespace: &str) -> Result<BTreeSet<String>, Failure>
     Ok(made.split_whitespace().map(str::to_owned).collect())
 }
 
-/// In its own namespace; in that of the cluster our kinds, what it made or what carries our labels, and events; in those of other clusters, which
-/// this one does not know; of what belongs to no namespace, its webhook alone.
+/// True if the operator may make this write: anything in its own namespace and in those of other clusters, which this observer does not know; in the
+/// cluster's namespace our kinds, events, and objects that it created or that carry our labels; of cluster-scoped objects its webhook alone.
 fn may_write(write: &Write, namespace: &str, ours: &BTreeSet<String>) -> bool {
     let resource = write.resource.split('/').next().unwrap_or_default();
     match write.namespace.as_str() {
         "" => resource == "validatingwebhookconfigurations",
         "kube-system" | "default" => false,
         other if other != namespace => true,
-        // A create by POST has no name in the book.
+        // A create by POST has no name in the audit log.
         _ => matches!(resource, "controllers" | "restapis" | "nodesets" | "events") || write.name.is_empty() || ours.contains(&write.name),
     }
 }
@@ -249,7 +249,7 @@ fn look_at_logs(shared: &Shared) {
     }
 }
 
-/// How slurmrestd is asked: through the API server, which reaches it whatever happens to the test's own ways.
+/// Access to slurmrestd through the API server, which reaches it whatever happens to the test's own connections.
 struct Questions {
     token: String,
     path: String,
@@ -271,7 +271,7 @@ async fn look_at_cluster(shared: &Shared, questions: &Questions) {
     while !shared.stop.is_cancelled() {
         let began = Instant::now();
         let floor = shared.table().roll.floor();
-        // While the API server does not answer nobody can write either, so a look that fails misses little.
+        // While the API server does not respond nothing can be written either, so a failed poll misses little.
         if let Ok(pods) = pods.list(&ours).await {
             shared.table().roll.look(&pods.items, floor);
         }

@@ -1,10 +1,10 @@
-//! How often the operator looked at things, by its own count.
+//! The operator's own count of its reconciles.
 
 use std::collections::BTreeMap;
 
 use crate::cluster::Cluster;
 
-/// How often the operator's process has looked at each kind, by its own count.
+/// Number of reconciles of the operator's process for each kind, from its metrics.
 pub fn passes(cluster: &Cluster) -> Result<BTreeMap<String, f64>, String> {
     let mut sums = BTreeMap::new();
     for line in metrics(cluster)?.lines().filter(|line| line.starts_with("slipway_reconcile_total{")) {
@@ -14,7 +14,7 @@ pub fn passes(cluster: &Cluster) -> Result<BTreeMap<String, f64>, String> {
     Ok(sums)
 }
 
-/// What the operator's process counts.
+/// Metrics of the operator's process.
 fn metrics(cluster: &Cluster) -> Result<String, String> {
     let pods = cluster.get("/api/v1/namespaces/slipway-system/pods").map_err(|failure| failure.to_string())?;
     let ready = pods["items"].as_array().and_then(|pods| pods.iter().find(|pod| pod["status"]["containerStatuses"][0]["ready"] == true));

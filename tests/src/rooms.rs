@@ -1,4 +1,4 @@
-//! The rooms of the house and the arrows between them, as ARCHITECTURE.md draws them.
+//! Our crates and the allowed dependencies between them, as ARCHITECTURE.md draws them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::cluster::project_root;
 
-/// Which of our crates each crate may use.
+/// Our crates that each crate may use.
 const ARROWS: [(&str, &[&str]); 9] = [
     ("slipway-api", &[]),
     ("slipway-slurm", &[]),
@@ -19,16 +19,16 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("slipway-tests", &["slipway-bed", "slipway-sim"]),
 ];
 
-/// The functional core, and what would give it a network, a clock or chance.
+/// The functional core, and the dependencies that would give it a network, a clock or randomness.
 const CORE: [&str; 3] = ["slipway-api", "slipway-render", "slipway-plan"];
 const SHELL_ONLY: [&str; 7] = ["tokio", "reqwest", "hyper", "axum", "rand", "futures", "tower"];
-/// `slurm` has a client, but only for rooms that switch it on; and it knows no Kubernetes.
+/// `slurm` has a client, but only for crates that enable its feature, and it does not depend on Kubernetes.
 const SLURM: &str = "slipway-slurm";
 const SLURM_CLIENT: &str = "rest";
 const KUBERNETES: [&str; 2] = ["kube", "k8s-openapi"];
 const SHELL_ONLY_KUBE_FEATURES: [&str; 3] = ["client", "runtime", "ws"];
 
-/// One dependency of a crate as its manifest states it.
+/// One dependency of a crate, as stated in its manifest.
 struct Dependency {
     name: String,
     is_optional: bool,
@@ -45,7 +45,7 @@ fn manifests() -> BTreeMap<String, Vec<Dependency>> {
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let packages = metadata["packages"].as_array().unwrap().iter().map(|package| {
-        // What only tests use is no part of the room.
+        // Dev-dependencies do not count.
         let dependencies = package["dependencies"].as_array().unwrap().iter().filter(|dependency| dependency["kind"].is_null());
         let dependencies = dependencies.map(|dependency| Dependency {
             name: text(&dependency["name"]),

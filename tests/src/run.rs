@@ -1,4 +1,4 @@
-//! `make test`: checks and tests, side by side where the machine carries it, and where the time went.
+//! `make test`: checks and tests, concurrently if the machine allows it, and a report of the time spent.
 
 pub mod load;
 pub mod report;

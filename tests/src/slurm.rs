@@ -1,4 +1,4 @@
-//! Our operator on a cluster, and a Slurm cluster made by it.
+//! Our operator on a cluster, and a Slurm cluster created by it.
 
 use std::io::Read;
 
@@ -10,18 +10,18 @@ use crate::cluster::Cluster;
 use crate::eventually::eventually;
 use crate::manifest::Manifest;
 
-/// The user name under which the operator talks to the API server.
+/// User name of the operator at the API server.
 pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
 pub const OPERATOR_NAMESPACE: &str = "slipway-system";
 
-/// Ends slurmctld, once it listens.
+/// Kills slurmctld once it listens.
 pub const SIGKILL: &str = "exec 3<>/dev/tcp/127.0.0.1/6817 && kill -KILL $(cat /proc/1/task/1/children)";
 
 /// A Slurm cluster in one namespace.
 pub struct Slurm {
     pub(crate) cluster: Cluster,
     pub namespace: String,
-    /// The name of its Controller and of its RestApi.
+    /// Name of its Controller and of its RestApi.
     pub controller: String,
     pub manifest: Manifest,
 }
@@ -42,7 +42,7 @@ pub(crate) fn apply_operator(cluster: &Cluster) -> Result<(), Failure> {
     cluster.apply("deploy/operator.yaml", None)
 }
 
-/// Waits until the operator, as it is written now, is ready.
+/// Waits until the newest generation of the operator's Deployment is ready.
 pub(crate) async fn until_operator_ready(cluster: &Cluster) -> Result<(), Failure> {
     eventually("the operator to be ready", async || {
         let path = format!("/apis/apps/v1/namespaces/{OPERATOR_NAMESPACE}/deployments/slipway");
@@ -56,21 +56,21 @@ pub(crate) async fn until_operator_ready(cluster: &Cluster) -> Result<(), Failur
     .await
 }
 
-/// Ends the operator's process if it runs; its Deployment starts a new one, from the newest image.
+/// Deletes the operator's pod if it runs; its Deployment starts a new one from the newest image.
 pub fn restart_operator(cluster: &Cluster) -> Result<(), Failure> {
     let namespace = format!("--namespace={OPERATOR_NAMESPACE}");
     cluster.kubectl().args(["delete", "pods", "--all", "--wait", &namespace]).output().map(drop)
 }
 
 impl Slurm {
-    /// Applies the project's example in `namespace` and waits until Slurm serves: every kind Ready and all workers idle.
+    /// Applies the project's example in `namespace` and waits until Slurm is up: every kind Ready and all workers idle.
     pub async fn bring_up(cluster: &Cluster, namespace: &str, progress: Progress) -> Result<Self, Failure> {
         let slurm = Self::apply(cluster, namespace, Manifest::demo()?, progress)?;
         slurm.until_ready(progress).await?;
         Ok(slurm)
     }
 
-    /// Makes the namespace and the keys, and applies the manifest there.
+    /// Creates the namespace and the keys, and applies the manifest there.
     pub fn apply(cluster: &Cluster, namespace: &str, manifest: Manifest, progress: Progress) -> Result<Self, Failure> {
         let step = progress.step("slurm: manifests applied");
         let manifest = manifest.in_namespace(namespace);
@@ -109,7 +109,7 @@ impl Slurm {
         Ok(())
     }
 
-    /// Ok when the resource is Ready as it is written now; else its own words.
+    /// Ok if the resource is Ready in its newest generation, else the condition's message.
     pub fn is_ready(&self, kind: &str, name: &str) -> Result<(), String> {
         ready_condition(&self.resource(kind, name)?)
     }
@@ -120,7 +120,7 @@ impl Slurm {
         self.cluster.get(&path).map_err(|failure| failure.to_string())
     }
 
-    /// A condition of one of our resources; null where it has none of that type.
+    /// A condition of one of our resources; null if it has none of that type.
     pub fn condition(&self, kind: &str, name: &str, condition: &str) -> Result<Value, String> {
         let resource = self.resource(kind, name)?;
         let found = resource["status"]["conditions"].as_array().and_then(|all| all.iter().find(|one| one["type"] == condition));
@@ -135,7 +135,7 @@ impl Slurm {
         Ok(pods["items"].as_array().into_iter().flatten().map(name).collect())
     }
 
-    /// Kills slurmctld and waits until it answers again.
+    /// Kills slurmctld and waits until it responds again.
     pub async fn kill_slurmctld(&self) -> Result<(), Failure> {
         let pod = self.controller_pod();
         eventually("slurmctld to listen and be killed", async || {
@@ -148,7 +148,7 @@ impl Slurm {
         .await
     }
 
-    /// The keys that a user of Slurm makes once, unless they exist.
+    /// Creates the keys that a Slurm user creates once, unless they exist.
     fn make_keys(&self) -> Result<(), Failure> {
         if self.cluster.find(&format!("/api/v1/namespaces/{}/secrets/slurm-keys", self.namespace))?.is_some() {
             return Ok(());
@@ -167,12 +167,12 @@ impl Slurm {
         self.cluster.apply_text(&manifest, Some(&self.namespace))
     }
 
-    /// Runs a command in the pod of slurmctld and returns what it printed.
+    /// Runs a command in slurmctld's pod and returns its output.
     pub fn on_controller(&self, command: &[&str]) -> Result<String, Failure> {
         self.on_pod(&self.controller_pod(), "slurmctld", command)
     }
 
-    /// The name of the pod of the only slurmctld, or of the first.
+    /// Name of the pod of the only slurmctld, or of the first.
     pub fn controller_pod(&self) -> String {
         format!("{}-controller-0", self.controller)
     }
@@ -186,12 +186,12 @@ impl Slurm {
         self.cluster.exec(&self.namespace, pod, container, command)
     }
 
-    /// Runs kubectl in its namespace and returns what it printed.
+    /// Runs kubectl in the cluster's namespace and returns its output.
     pub fn kubectl(&self, args: &[&str]) -> Result<String, Failure> {
         self.cluster.kubectl().arg(self.in_namespace()).args(args).output()
     }
 
-    /// A token with which slurmrestd lets one in as Slurm's own user, for an hour.
+    /// A token for slurmrestd as Slurm's own user, valid for an hour.
     pub fn token(&self) -> Result<String, Failure> {
         let said = self.on_controller(&["scontrol", "token", "username=slurm", "lifespan=3600"])?;
         let token = said.trim().strip_prefix("SLURM_JWT=").map(str::to_owned);
@@ -203,7 +203,7 @@ impl Slurm {
     }
 }
 
-/// Ok when the object's `Ready` condition holds for its newest generation; else the condition's own words.
+/// Ok if the object's `Ready` condition is true for its newest generation, else the condition's message.
 fn ready_condition(object: &Value) -> Result<(), String> {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let Some(ready) = conditions.iter().find(|condition| condition["type"] == "Ready") else {
@@ -215,7 +215,7 @@ fn ready_condition(object: &Value) -> Result<(), String> {
     Err(ready["message"].as_str().unwrap_or("it is not Ready").to_owned())
 }
 
-/// Why pods of a namespace do not run, in Kubernetes' own words.
+/// Kubernetes' messages about pods of a namespace that do not run.
 fn pod_troubles(cluster: &Cluster, namespace: &str) -> String {
     let Ok(pods) = cluster.get(&format!("/api/v1/namespaces/{namespace}/pods")) else {
         return "its pods cannot be listed".to_owned();

@@ -1,4 +1,4 @@
-//! Workers of a NodeSet: how many, where, and what Kubernetes and Slurm say about each.
+//! Workers of a NodeSet: their number, their Kubernetes nodes, and their state in Kubernetes and Slurm.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::eventually::eventually;
 use crate::manifest::WORKER;
 use crate::slurm::Slurm;
 
-/// Selects the pods of workers.
+/// Selects worker pods.
 const SELECTOR: &str = "app.kubernetes.io/name=slurmd";
 
 impl Slurm {
-    /// Asks for so many workers, by the scale subresource.
+    /// Sets the number of workers through the scale subresource.
     pub fn scale(&self, replicas: u32) -> Result<(), Failure> {
         self.kubectl(&["scale", &format!("nodesets.slinky.slurm.net/{WORKER}"), &format!("--replicas={replicas}")]).map(drop)
     }
@@ -23,7 +23,7 @@ impl Slurm {
         Ok(self.uids()?.into_keys().collect())
     }
 
-    /// The worker pods that carry these labels too, whole.
+    /// The worker pods that also have these labels, as full objects.
     fn worker_pods(&self, labels: &str) -> Result<Vec<Value>, Failure> {
         let list = self.cluster.get(&format!("{}?labelSelector={SELECTOR}{labels}", self.pods_path()))?;
         Ok(list["items"].as_array().cloned().unwrap_or_default())
@@ -33,7 +33,7 @@ impl Slurm {
         format!("/api/v1/namespaces/{}/pods", self.namespace)
     }
 
-    /// Waits until these worker pods are there and no others.
+    /// Waits until exactly these worker pods exist.
     pub async fn until_pods(&self, expected: &[&str]) -> Result<(), Failure> {
         eventually(&format!("the pods {expected:?}"), async || {
             let found = self.pods().map_err(|failure| failure.to_string())?;
@@ -43,7 +43,7 @@ impl Slurm {
         .await
     }
 
-    /// Waits until so many worker pods are there.
+    /// Waits until this many worker pods exist.
     pub async fn until_pod_count(&self, expected: usize) -> Result<(), Failure> {
         eventually(&format!("{expected} worker pods"), async || {
             let found = self.pods().map_err(|failure| failure.to_string())?;
@@ -67,7 +67,7 @@ impl Slurm {
         Ok(self.worker_pods("")?.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect())
     }
 
-    /// Waits until so many workers have the newest template, and the NodeSet is ready.
+    /// Waits until this many workers have the newest template and the NodeSet is ready.
     pub async fn until_updated(&self, expected: u64) -> Result<(), Failure> {
         eventually(&format!("{expected} workers to be updated and all ready"), async || {
             let status = self.resource("nodeset", WORKER)?["status"].clone();
@@ -77,20 +77,20 @@ impl Slurm {
         .await
     }
 
-    /// A pod's UID; empty when there is none of this name.
+    /// A pod's UID; empty if there is no pod of this name.
     pub fn uid(&self, pod: &str) -> String {
         let found = self.find_pod(pod).ok().flatten().unwrap_or_default();
         found["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// The pod of a node of Slurm: the names differ where there is a worker for each Kubernetes node.
+    /// The pod of a Slurm node. The names differ if there is one worker on each Kubernetes node.
     pub fn pod_of(&self, node: &str) -> Result<String, Failure> {
         let pods = self.worker_pods(&format!(",nodeset.slinky.slurm.net/pod-hostname={node}"))?;
         let name = pods.first().and_then(|pod| pod["metadata"]["name"].as_str()).map(str::to_owned);
         name.ok_or_else(|| Failure::new(format!("node {node} has no pod")))
     }
 
-    /// One pod, whole.
+    /// One pod, as a full object.
     pub fn pod(&self, name: &str) -> Result<Value, Failure> {
         self.cluster.get(&format!("{}/{name}", self.pods_path()))
     }
@@ -110,7 +110,7 @@ impl Slurm {
         Ok(shown.lines().next().unwrap_or_default().trim().to_owned())
     }
 
-    /// All nodes with state and reason, in one line, for whoever wonders why.
+    /// All nodes with state and reason on one line, for failure messages.
     pub fn nodes(&self) -> String {
         let shown = self.on_controller(&["sinfo", "--noheader", "--Node", "--format=%N %T %E"]).unwrap_or_default();
         shown.lines().map(str::trim).collect::<Vec<_>>().join(", ")
@@ -137,12 +137,12 @@ impl Slurm {
         Ok(shown.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// Waits until everything that is to be said about jobs that ended has been said: pods and NodeSet show that all workers are idle.
+    /// Waits until every report about ended jobs is written: pods and NodeSet show that all workers are idle.
     pub async fn until_at_rest(&self) -> Result<(), Failure> {
         self.until_all_show("Idle", false).await
     }
 
-    /// Waits until everything that is to be said about jobs on every worker has been said: pods and NodeSet show them, and no pod can be evicted.
+    /// Waits until every report about jobs on all workers is written: pods and NodeSet show them, and no pod can be evicted.
     pub async fn until_all_busy(&self) -> Result<(), Failure> {
         self.until_all_show("Allocated", true).await
     }

@@ -1,5 +1,4 @@
-//! The state of the world, for whoever has to find out why a scenario failed: objects and their conditions, events, Slurm's nodes and jobs, and the
-//! last lines of every log.
+//! Dump of the cluster state when a scenario fails: objects and their conditions, events, Slurm's nodes and jobs, and the last lines of every log.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +15,7 @@ const EVENTS: usize = 30;
 const LINES: usize = 12;
 const OPERATOR_LINES: usize = 60;
 
-/// What there is in the namespaces of a scenario.
+/// State of a scenario's namespaces.
 pub(crate) struct World<'a> {
     pub(crate) bed: &'a Bed,
     pub(crate) cluster: &'a Cluster,
@@ -89,7 +88,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The last lines of the newest log of each container of a namespace, as far as they have this word in them.
+    /// Prints the last lines that contain `word` from the newest log of each container in a namespace.
     fn logs(&self, out: &mut fmt::Formatter<'_>, namespace: &str, lines: usize, word: &str) -> fmt::Result {
         let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let pods = entries(self.bed.layout().root.join("nodes")).flat_map(|node| entries(node.join("log/pods")));

@@ -1,4 +1,4 @@
-//! What scenarios write to the API server most often: manifests, patches and deletions.
+//! The most frequent writes of scenarios to the API server: manifests, patches and deletions.
 
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
@@ -9,11 +9,11 @@ use slipway_bed::failure::{Context, Failure};
 
 use crate::ask::{ApiServer, NOT_FOUND, wait_for};
 
-/// Whose fields they are: those of a user who applies by hand.
+/// Field manager of a user who applies by hand.
 const FIELD_MANAGER: &str = "kubectl";
 
 impl ApiServer {
-    /// Applies every document of a manifest as `kubectl apply --server-side` does; those that name no namespace go to this one.
+    /// Applies every document of a manifest as `kubectl apply --server-side` does; those without a namespace go to this one.
     pub fn apply(&self, manifest: &str, namespace: Option<&str>) -> Result<(), Failure> {
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(manifest).context(|| format!("this is no manifest: {manifest}"))?;
         let (client, namespace) = (self.client()?, namespace.unwrap_or("default").to_owned());
@@ -25,7 +25,7 @@ impl ApiServer {
         })?
     }
 
-    /// Changes the object at a path by a JSON merge patch.
+    /// Changes the object at a path with a JSON merge patch.
     pub fn merge(&self, path: &str, patch: &Value) -> Result<(), Failure> {
         let request = http::Request::patch(path)
             .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
@@ -34,7 +34,7 @@ impl ApiServer {
         self.send(request)?.context(|| format!("could not change {path}"))
     }
 
-    /// Has the object at a path deleted, or all of a list, and does not wait for it. One that is gone already is well.
+    /// Deletes the object at a path, or all objects of a list, without waiting. An object that is already gone is no error.
     pub fn delete(&self, path: &str, grace_seconds: Option<u32>) -> Result<(), Failure> {
         let params = DeleteParams { grace_period_seconds: grace_seconds, ..DeleteParams::default() };
         let body = serde_json::to_vec(&params).context(|| "could not write the options of a deletion".to_owned())?;

@@ -1,4 +1,4 @@
-//! Objects that the operator makes for a resource, as raw JSON with a key.
+//! Objects that the operator creates for a resource, as raw JSON with a key.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{annotation, digest};
 
-/// The kinds of children that are applied (worker pods are created and deleted, never applied).
+/// Kinds of children that are applied (worker pods are created and deleted, never applied).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChildKind {
     ConfigMap,
@@ -18,7 +18,7 @@ pub enum ChildKind {
 }
 
 impl ChildKind {
-    /// Every kind of child that each cluster serves, and that is watched. A ServiceMonitor is not: its kind comes with the Prometheus operator.
+    /// Child kinds that every cluster serves and that are watched. ServiceMonitor is not among them: its kind comes with the Prometheus operator.
     pub const ALL: [Self; 5] = [Self::ConfigMap, Self::Service, Self::StatefulSet, Self::Deployment, Self::PodDisruptionBudget];
 
     /// API group; empty for the core group.
@@ -66,10 +66,10 @@ impl ChildKind {
     }
 }
 
-/// Name of the CustomResourceDefinition that brings ServiceMonitors.
+/// Name of the CustomResourceDefinition of ServiceMonitors.
 pub const SERVICE_MONITOR_DEFINITION: &str = "servicemonitors.monitoring.coreos.com";
 
-/// Names one child.
+/// Identity of a child.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChildKey {
     pub kind: ChildKind,
@@ -89,7 +89,7 @@ impl fmt::Display for ChildKey {
     }
 }
 
-/// A child as it should be.
+/// Desired state of a child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     pub key: ChildKey,

@@ -1,11 +1,11 @@
-//! The schema of a claim's spec where it lies among fields of our own.
+//! Schema of a claim's spec among our own fields.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// The fields of a PersistentVolumeClaim's spec. One that is newer than this list is kept as well.
+/// The fields of a PersistentVolumeClaim's spec. Newer fields than those listed are kept as well.
 pub(crate) fn spec(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",

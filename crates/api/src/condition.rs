@@ -1,28 +1,29 @@
-//! Conditions: what a resource says about itself.
+//! Conditions in the status of our resources.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// Whether the resource does its work; its message names the first thing that is missing and what to do about it.
+/// True if the resource does its work; the message names the first thing that is missing and the remedy.
 pub const READY: &str = "Ready";
 
-/// Whether the spec is taken as it was written. Absent where there is nothing to say about it; `True` with warnings.
+/// True if the spec is used as written; `True` comes with warnings. Absent if there is nothing to report.
 pub const SPEC_ACCEPTED: &str = "SpecAccepted";
-/// `False` while the served CustomResourceDefinition lacks fields of ours, absent otherwise.
+/// `False` while the served CustomResourceDefinition lacks our fields, absent otherwise.
 pub const SCHEMA_CURRENT: &str = "SchemaCurrent";
 
-/// On a Controller: whether slurmctld and every slurmd run the configuration that the spec asks for.
+/// On a Controller: true if slurmctld and every slurmd run the configuration that the spec requests.
 pub const CONFIGURATION_APPLIED: &str = "ConfigurationApplied";
 
-/// On a NodeSet: whether it is known what Slurm says about its workers. While it is not, nothing is done that could end a job.
+/// On a NodeSet: true if the state of its workers in Slurm is known. While it is not, nothing is done that could kill a job.
 pub const SLURM_REACHABLE: &str = "SlurmReachable";
 
-/// On a NodeSet with GPUs or other generic resources: whether the pods' limits, the nodes' `Gres`, slurm.conf and gres.conf, and what Slurm has agree.
+/// On a NodeSet with GPUs or other generic resources: true if the pods' limits, the nodes' `Gres`, slurm.conf and gres.conf, and Slurm's records
+/// agree.
 pub const GRES_AGREES: &str = "GresAgrees";
 
-/// On a NodeSet whose workers are on Kubernetes nodes with topology or features: whether the nodes in Slurm have these.
+/// On a NodeSet whose workers are on Kubernetes nodes with topology or features: true if the Slurm nodes have these.
 pub const NODE_ANNOTATIONS_APPLIED: &str = "NodeAnnotationsApplied";
 
-/// On a NodeSet: `False` while Slurm has records of its nodes that should be deleted or made anew and have to stay; absent otherwise.
+/// On a NodeSet: `False` while Slurm has node records that should be deleted or recreated but have to stay; absent otherwise.
 pub const RECORDS_CURRENT: &str = "RecordsCurrent";
 
 /// Every condition that we write on our resources.
@@ -38,17 +39,17 @@ pub const OURS: [&str; 9] = [
     RESERVATION_CREATED,
 ];
 
-/// On a NodeSet with a scheduled update: whether its reservation exists in Slurm. The reasons that others know are [`CREATED`] and [`NOT_EXISTS`].
+/// On a NodeSet with a scheduled update: true if its reservation exists in Slurm. Other programs know the reasons [`CREATED`] and [`NOT_EXISTS`].
 pub const RESERVATION_CREATED: &str = "ReservationCreated";
 pub const CREATED: &str = "Created";
 pub const NOT_EXISTS: &str = "NotExists";
 
-/// Why a condition has its status. Reasons are read by programs: add, do not rename.
+/// Reason for a condition's status. Programs read reasons: add, do not rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// Everything is there and answers.
+    /// Everything exists and responds.
     AllReady,
-    /// The spec asks for something that cannot be.
+    /// The spec requests something impossible.
     InvalidSpec,
     /// A Secret or a key in it is missing.
     SecretMissing,
@@ -56,68 +57,68 @@ pub enum Reason {
     ConfigMapMissing,
     /// The Controller that the resource refers to is missing.
     ControllerMissing,
-    /// The Controller is there but not ready.
+    /// The Controller exists but is not ready.
     ControllerNotReady,
-    /// Pods were asked for and are not ready yet.
+    /// Requested pods are not ready yet.
     PodsNotReady,
-    /// More could be done, but it waits for something that protects jobs.
+    /// Work remains, but it waits for something that protects jobs.
     WaitingForSlurm,
-    /// Workers are replaced by ones from a newer template.
+    /// Workers are being replaced with ones from a newer template.
     Updating,
-    /// A Kubernetes node gets no worker, because the hostname for it is another's or none.
+    /// A Kubernetes node gets no worker, because its hostname is taken or invalid.
     HostnameTaken,
-    /// Something was just asked for and its effect is not visible yet.
+    /// Something was just requested and its effect is not visible yet.
     Progressing,
     /// The resource is being deleted.
     Deleting,
-    /// The last pass failed.
+    /// The last reconcile failed.
     ReconcileFailed,
-    /// The spec asks for something that this release does not do yet, so nothing is done.
+    /// The spec requests something that this release does not do yet, so nothing is done.
     NotServed,
-    /// The spec is in use, and there are doubts about it.
+    /// The spec is in use, with warnings.
     Warnings,
-    /// The configuration holds a mistake that would end daemons or jobs; the last good one stays.
+    /// The configuration has an error that would stop daemons or kill jobs; the last good one stays.
     ConfigurationRefused,
-    /// A new configuration is on its way.
+    /// A new configuration is being rolled out.
     ConfigurationPending,
-    /// The configuration is published, and nobody can be asked whether it is in use.
+    /// The configuration is published, but Slurm cannot be queried to confirm that it is in use.
     ConfigurationUnverified,
-    /// slurmctld runs the configuration and some slurmd does not yet.
+    /// slurmctld runs the configuration, but some slurmd does not yet.
     WorkersBehind,
     /// The Accounting that the resource refers to is missing.
     AccountingMissing,
     /// A claim is missing or cannot be used.
     ClaimUnfit,
-    /// No slurmctld is in charge, or one that is not had to be taken away.
+    /// No slurmctld is active, or one that is not active had to be deleted.
     NobodyInCharge,
     /// The served CustomResourceDefinition is older than the operator.
     SchemaOlder,
-    /// The served CustomResourceDefinition is of another make.
+    /// The served CustomResourceDefinition is not of this API, or is missing.
     SchemaForeign,
-    /// Two places say something different about GPUs or other generic resources.
+    /// Two sources disagree about GPUs or other generic resources.
     GresMismatch,
-    /// Topology or features on a Kubernetes node are none, or Slurm does not take them.
+    /// Topology or features on a Kubernetes node are invalid, or Slurm refuses them.
     NodeAnnotationRefused,
-    /// Records of Slurm should be deleted or made anew, and have to stay.
+    /// Slurm's records should be deleted or recreated but have to stay.
     RecordsKept,
-    /// Slurm was asked about the workers, and answered.
+    /// Slurm was queried about the workers and responded.
     SlurmAnswers,
-    /// What Slurm says about the workers is not known.
+    /// The state of the workers in Slurm is unknown.
     SlurmUnknown,
-    /// The reservation for a scheduled update is in Slurm.
+    /// The reservation for a scheduled update exists in Slurm.
     Created,
-    /// It was, and is over.
+    /// The reservation existed and has ended.
     NotExists,
-    /// It is not made yet.
+    /// The reservation is not created yet.
     ReservationPending,
-    /// It cannot be made or changed as the spec asks.
+    /// The reservation cannot be created or changed as the spec requests.
     ReservationRefused,
-    /// Workers are up, and Slurm has no record of them.
+    /// Workers are up, but Slurm has no record of them.
     SlurmNodeNotRegistered,
 }
 
 impl Reason {
-    /// Whether somebody should look, rather than wait.
+    /// True if someone should investigate instead of waiting.
     pub fn is_trouble(self) -> bool {
         !matches!(
             self,
@@ -184,7 +185,7 @@ impl Reason {
 pub enum ConditionStatus {
     True,
     False,
-    /// Nobody can be asked.
+    /// No source can be queried.
     Unknown,
 }
 
@@ -204,7 +205,7 @@ impl From<bool> for ConditionStatus {
     }
 }
 
-/// What a condition says.
+/// Desired content of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
     /// One of [`OURS`].
@@ -215,7 +216,7 @@ pub struct ConditionUpdate {
 }
 
 impl ConditionUpdate {
-    /// The condition. `lastTransitionTime` stays as it was unless the status changes, or every pass would write.
+    /// The condition. `lastTransitionTime` stays unless the status changes; otherwise every reconcile would write.
     pub fn condition(self, generation: Option<i64>, before: &[Condition], now: Time) -> Condition {
         let Self { type_, status, reason, message } = self;
         let status = status.as_str();

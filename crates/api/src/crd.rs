@@ -36,11 +36,11 @@ pub fn files() -> Result<Vec<CrdFile>, serde_saphyr::ser::Error> {
         .collect()
 }
 
-/// The one object that may be null: the public chart sends it so.
+/// The only object that may be null: the public chart sends it as null.
 const NULLABLE_OBJECT: &str = "serviceMonitor";
 
-/// kube marks every `Option` as nullable. The public schema does so only for lists and maps; elsewhere the server drops a null, so that a
-/// default takes its place and no rule ever sees it.
+/// Removes `nullable` from everything but lists and maps, because kube marks every `Option` as nullable and the public schema only those. For other
+/// fields the server drops a null, so that the default applies and no rule sees the null.
 fn only_lists_and_maps_are_nullable(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

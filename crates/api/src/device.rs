@@ -1,10 +1,10 @@
-//! Devices that Kubernetes gives to a container, and what Slurm calls them.
+//! Devices that Kubernetes allocates to a container, and their names in Slurm.
 
 use serde_json::{Map, Value};
 
 use crate::{Raw, quantity};
 
-/// Slurm's name for what most of these are.
+/// Slurm's name for most of these devices.
 pub const GPU: &str = "gpu";
 
 /// Extended resources and Slurm's names for them, the usual one first.
@@ -17,7 +17,7 @@ const KNOWN: [(&str, &[&str]); 6] = [
     ("aws.amazon.com/neuron", &[GPU, "neuron"]),
 ];
 
-/// Slices of a GPU, each of them a GPU for Slurm: `nvidia.com/mig-1g.10gb`.
+/// Prefix of GPU slices, each of which is a GPU for Slurm: `nvidia.com/mig-1g.10gb`.
 const SLICE: &str = "nvidia.com/mig-";
 
 /// Devices of one kind that a container has a limit for.
@@ -30,15 +30,15 @@ pub struct Device {
     pub count: u64,
 }
 
-/// What a container gets.
+/// Devices of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Devices {
     pub known: Vec<Device>,
-    /// Whether it gets devices in a way that does not tell how many: by a claim, or as a resource that we do not know and that is called after GPUs.
+    /// True if it also gets devices in an unknown number: by a claim, by a limit that is no count, or as an unknown resource with `gpu` in its name.
     pub has_others: bool,
 }
 
-/// The devices of a container: those of its own limits and, where it has none for a resource, of the pod's.
+/// The devices of a container, from its own limits or, if it has none for a resource, from the pod's.
 pub fn devices(container: Option<&Raw>, pod: Option<&Raw>) -> Devices {
     let mut limits = Map::new();
     for raw in [pod, container].into_iter().flatten() {
@@ -57,7 +57,7 @@ pub fn devices(container: Option<&Raw>, pod: Option<&Raw>) -> Devices {
     found
 }
 
-/// Slurm's names for a resource of Kubernetes.
+/// Slurm's names for a resource of Kubernetes, or `None` if it is unknown.
 fn names(resource: &str) -> Option<&'static [&'static str]> {
     let slice = resource.starts_with(SLICE).then_some(KNOWN[0].1);
     KNOWN.iter().find(|(known, _)| *known == resource).map(|(_, names)| *names).or(slice)

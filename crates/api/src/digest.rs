@@ -1,4 +1,4 @@
-//! Hashes that stand in annotations and labels.
+//! Hashes for annotations and labels.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// SHA-256 over the values in the order of their keys, in lower-case hex; empty for an empty map.
 ///
-/// Others compute the same from a Secret or a ConfigMap, so neither the keys nor separators go in.
+/// Other programs compute the same hash from a Secret or a ConfigMap, so it includes neither the keys nor separators.
 pub fn of_map<V: AsRef<[u8]>>(map: &std::collections::BTreeMap<String, V>) -> String {
     if map.is_empty() {
         return String::new();
@@ -26,7 +26,7 @@ pub fn of_json(value: &Value) -> String {
     hex(&hasher.finalize())
 }
 
-/// A short hash of a JSON value, fit for a label and free of vowels, so that it never spells a word.
+/// A short hash of a JSON value, valid in a label and without vowels, so that it never spells a word.
 pub fn short_of_json(value: &Value) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     of_json(value).bytes().take(10).map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])).collect()

@@ -12,7 +12,7 @@ pub mod reason {
     pub const SCALING_UP: &str = "ScalingUp";
     pub const SCALING_DOWN: &str = "ScalingDown";
     pub const ROLLING_UPDATE: &str = "RollingUpdate";
-    /// With a blank, unlike all others.
+    /// With a space, unlike all others.
     pub const SCHEDULED_UPDATE: &str = "Scheduled Update";
     pub const NODE_CORDON: &str = "NodeCordon";
     pub const SLURM_NODE_NOT_REGISTERED: &str = "SlurmNodeNotRegistered";
@@ -30,7 +30,7 @@ pub mod reason {
     pub const FAILED_DELETE: &str = "FailedDelete";
 }
 
-/// What was being done, `events.k8s.io`'s `action`.
+/// Actions of events, `events.k8s.io`'s `action`.
 pub mod action {
     pub const CREATE: &str = "Create";
     pub const DELETE: &str = "Delete";

@@ -1,4 +1,4 @@
-//! What the container images expect: ports, users and paths.
+//! Ports, users and paths that the container images expect.
 
 /// Port of slurmctld.
 pub const SLURMCTLD_PORT: i32 = 6817;
@@ -10,7 +10,7 @@ pub const SLURMDBD_PORT: i32 = 6819;
 pub const SLURMRESTD_PORT: i32 = 6820;
 /// Port of sshd, on login nodes and workers.
 pub const SSH_PORT: i32 = 22;
-/// Name of sshd's port on workers; on login nodes it is called after its component.
+/// Name of sshd's port on workers; on login nodes the port is named after its component.
 pub const WORKER_SSH_PORT_NAME: &str = "ssh";
 /// Ports of the operator itself: `/livez` and `/readyz`, `/metrics`, and the webhook.
 pub const HEALTH_PORT: i32 = 8081;
@@ -19,12 +19,12 @@ pub const WEBHOOK_PORT: i32 = 9443;
 
 /// The user and group that slurmctld runs as.
 pub const SLURM_USER: &str = "slurm";
-/// Its uid and gid.
+/// Uid and gid of [`SLURM_USER`].
 pub const SLURM_UID: i64 = 401;
-/// uid and gid of slurmrestd, which refuses to run as root or as the Slurm user.
+/// Uid and gid of slurmrestd, which refuses to run as root or as the Slurm user.
 pub const NOBODY_UID: i64 = 65534;
 
-/// Where the daemons look for configuration and keys.
+/// Directory of the daemons' configuration and keys.
 pub const CONFIG_DIR: &str = "/etc/slurm";
 /// File name of the auth/slurm key in [`CONFIG_DIR`].
 pub const SLURM_KEY_FILE: &str = "slurm.key";
@@ -38,28 +38,28 @@ pub const SLURM_CONF: &str = "slurm.conf";
 pub const SLURMDBD_CONF: &str = "slurmdbd.conf";
 /// File name of the cgroup configuration, and its key in a ConfigMap.
 pub const CGROUP_CONF: &str = "cgroup.conf";
-/// Which devices nodes have; a user may bring it.
+/// File name of the list of devices on nodes; a user may provide it.
 pub const GRES_CONF: &str = "gres.conf";
-/// sshd's configuration: its key in a ConfigMap, and where sshd looks for it.
+/// sshd's configuration: its key in a ConfigMap, and the path that sshd reads.
 pub const SSHD_CONFIG: &str = "sshd_config";
 pub const SSHD_CONFIG_PATH: &str = "/etc/ssh/sshd_config";
-/// sssd's configuration: its name in a pod's volume, and where sssd looks for it.
+/// sssd's configuration: its name in a pod's volume, and the path that sssd reads.
 pub const SSSD_CONF: &str = "sssd.conf";
 pub const SSSD_CONF_PATH: &str = "/etc/sssd/sssd.conf";
-/// Where log FIFOs lie.
+/// Directory of the log FIFOs.
 pub const LOG_DIR: &str = "/var/log/slurm";
 /// slurmctld's log FIFO.
 pub const SLURMCTLD_LOG: &str = "/var/log/slurm/slurmctld.log";
 /// slurmd's log FIFO.
 pub const SLURMD_LOG: &str = "/var/log/slurm/slurmd.log";
-/// Parent of the directory in which slurmctld keeps its state.
+/// Parent of slurmctld's state directory.
 pub const STATE_DIR: &str = "/var/spool/slurmctld";
 /// slurmd's working directory.
 pub const SLURMD_SPOOL_DIR: &str = "/var/spool/slurmd";
-/// Where a login node's tools ask for credentials.
+/// Socket from which a login node's tools get credentials.
 pub const SACK_SOCKET: &str = "/run/slurm/sack.socket";
 
-/// What to do instead of bringing a file that only the operator writes; `None` for every other file.
+/// Advice for a user who provides a file that only the operator writes, or `None` for every other file.
 pub fn instead_of_bringing(file: &str) -> Option<&'static str> {
     match file {
         SLURM_CONF | SLURMDBD_CONF => Some("put your lines into spec.extraConf"),

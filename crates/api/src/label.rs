@@ -1,14 +1,14 @@
-//! Labels, and the values that others select by.
+//! Labels, and the values that other programs select by.
 
-/// Which daemon runs in the object's pods; a [`Component::daemon`].
+/// Daemon in the object's pods; a [`Component::daemon`].
 pub const NAME: &str = "app.kubernetes.io/name";
-/// Name of the resource that the object was made for.
+/// Name of the resource that the object was created for.
 pub const INSTANCE: &str = "app.kubernetes.io/instance";
-/// Which part of a cluster the object belongs to; a [`Component::part`].
+/// Part of a cluster that the object belongs to; a [`Component::part`].
 pub const COMPONENT: &str = "app.kubernetes.io/component";
 /// Name of the Controller that a worker belongs to.
 pub const CLUSTER: &str = "slinky.slurm.net/cluster";
-/// `"true"` on the slurmctld pod that the client Service leads to.
+/// `"true"` on the slurmctld pod that the client Service selects.
 pub const CONTROLLER_ACTIVE: &str = "controller.slinky.slurm.net/active";
 /// Name of a worker pod.
 pub const POD_NAME: &str = "nodeset.slinky.slurm.net/pod-name";
@@ -18,21 +18,21 @@ pub const POD_INDEX: &str = "nodeset.slinky.slurm.net/pod-index";
 pub const POD_HOSTNAME: &str = "nodeset.slinky.slurm.net/pod-hostname";
 /// `"true"` on worker pods that a disruption budget protects.
 pub const POD_PROTECT: &str = "nodeset.slinky.slurm.net/pod-protect";
-/// How the pods of a NodeSet are counted and named.
+/// Scaling mode of a NodeSet: the way its pods are counted and named.
 pub const SCALING_MODE: &str = "nodeset.slinky.slurm.net/scaling-mode";
-/// [`SCALING_MODE`] of workers that are numbered.
+/// [`SCALING_MODE`] of numbered workers.
 pub const NUMBERED: &str = "StatefulSet";
-/// [`SCALING_MODE`] of workers of which there is one on each Kubernetes node.
+/// [`SCALING_MODE`] of workers with one on each Kubernetes node.
 pub const PER_NODE: &str = "DaemonSet";
-/// Kubernetes' own: the revision of the StatefulSet that a pod was made from.
+/// Revision of the StatefulSet that a pod was created from; Kubernetes sets it.
 pub const REVISION: &str = "controller-revision-hash";
-/// Hash of the template that a worker pod was made from.
+/// Hash of the template that a worker pod was created from.
 pub const TEMPLATE_HASH: &str = "controller.kubernetes.io/hash";
 
 /// Name of a pod of a StatefulSet; Kubernetes sets it.
 pub const STATEFULSET_POD: &str = "statefulset.kubernetes.io/pod-name";
 
-/// `"true"` on the one Service of a Controller that leads Prometheus to each slurmctld once.
+/// `"true"` on the only Service of a Controller through which Prometheus finds each slurmctld once.
 pub const SCRAPED: &str = "slipway.dev/scraped";
 
 /// Taint that keeps other pods off worker nodes; every worker tolerates it.
@@ -79,19 +79,19 @@ impl Component {
         [(INSTANCE, instance.to_owned()), (NAME, self.daemon().to_owned())]
     }
 
-    /// The labels of every object made for `instance`.
+    /// The labels of every object created for `instance`.
     pub fn labels(self, instance: &str) -> [(&'static str, String); 3] {
         let [first, second] = self.selector(instance);
         [(COMPONENT, self.part().to_owned()), first, second]
     }
 
-    /// [`Self::selector`] as text, the way `status.selector` carries it.
+    /// [`Self::selector`] as text, in the form of `status.selector`.
     pub fn selector_text(self, instance: &str) -> String {
         self.selector(instance).map(|(key, value)| format!("{key}={value}")).join(",")
     }
 }
 
-/// Selects everything that we made, in any cluster: the one selector of all watches on children.
+/// Selects everything that we created, in any cluster: the only selector of all watches on children.
 pub fn ours() -> String {
     format!("{NAME} in ({})", Component::ALL.map(Component::daemon).join(","))
 }

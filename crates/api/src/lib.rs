@@ -1,6 +1,6 @@
-//! What users write: the kinds of `slinky.slurm.net/v1beta1`, and every name, label and annotation that others rely on.
+//! The public API: the kinds of `slinky.slurm.net/v1beta1`, and every name, label and annotation that others rely on.
 //!
-//! No I/O, no client, no clock. Every other crate spells a name, a label or a reason by asking this one.
+//! No I/O, no client, no clock. Every other crate takes its names, labels and reasons from this one.
 
 mod accounting;
 pub mod annotation;
@@ -54,8 +54,8 @@ pub use update::{RollingNodes, ScheduledUpdate, UpdateKind, UpdateStrategy};
 pub const GROUP: &str = "slinky.slurm.net";
 /// The only served version.
 pub const VERSION: &str = "v1beta1";
-/// `group/version`, as it stands in manifests and owner references.
+/// `group/version`, as written in manifests and owner references.
 pub const API_VERSION: &str = "slinky.slurm.net/v1beta1";
 
-/// The field manager of every server-side apply. It must never change: fields of a former manager would stay for ever.
+/// The field manager of every server-side apply. It must never change: fields of a former manager would stay forever.
 pub const FIELD_MANAGER: &str = "slipway";

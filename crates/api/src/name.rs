@@ -1,6 +1,6 @@
-//! Every derived name, in one place. Children are found by name: renaming one breaks clusters that run.
+//! Every derived name, in one place. Children are found by name: renaming one breaks running clusters.
 //!
-//! Each kind has a `check_*` that says whether all its derived names can be; it is asked before any of them is used.
+//! Each kind has a `check_*` that checks all its derived names; it runs before any of them is used.
 
 mod accounting;
 mod controller;

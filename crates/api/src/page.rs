@@ -1,4 +1,4 @@
-//! Reference pages for people, made from the definitions: what the doc comments say is what users read.
+//! Reference pages, generated from the definitions: users read the doc comments there.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ const EXAMPLES: [&str; 6] = [
     include_str!("page/token.yaml"),
 ];
 
-/// Manifests with the fields that those have no room for.
+/// Manifests with the fields that [`EXAMPLES`] does not show.
 const MORE: &str = include_str!("page/more.yaml");
 
 /// One page for each kind, and an index.
@@ -91,7 +91,7 @@ fn plural(names: &Value) -> &str {
     names["plural"].as_str().unwrap_or_default()
 }
 
-/// A row for every field below `schema`, with the first of `values` that is fit to show.
+/// Adds a row for every field below `schema`, with the first of `values` that fits into a cell.
 fn rows(path: &str, schema: &Value, values: &[&Value], text: &mut String) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -108,7 +108,7 @@ fn rows(path: &str, schema: &Value, values: &[&Value], text: &mut String) {
     }
 }
 
-/// The type as a person would say it.
+/// The type in plain words.
 fn type_of(field: &Value) -> String {
     if let Some(choices) = field["enum"].as_array() {
         return choices.iter().filter_map(Value::as_str).map(code).collect::<Vec<_>>().join(" or ");
@@ -128,19 +128,19 @@ fn type_of(field: &Value) -> String {
     }
 }
 
-/// Doc comments are wrapped; table cells are not.
+/// The description on one line: doc comments are wrapped, table cells are not.
 fn description(schema: &Value) -> String {
     schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A value as it is short enough for a table; of a long text, the first line.
+/// A value for a table cell, or `None` if it is empty or too long; of a text, the first line.
 fn shown(value: &Value) -> Option<String> {
     const MOST: usize = 70;
     let text = value.as_str().map_or_else(|| value.to_string(), |text| text.lines().next().unwrap_or_default().to_owned());
     (!text.is_empty() && text.len() <= MOST).then(|| code(&text))
 }
 
-/// The messages of every rule, the object's own first.
+/// Adds the messages of every rule, the object's own first.
 fn rules(schema: &Value, text: &mut String) {
     for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
         line(text, &format!("- {}", rule["message"].as_str().unwrap_or_default()));

@@ -1,22 +1,22 @@
 //! Kubernetes quantities, as far as they are read here.
 
-/// CPUs, rounded up; `None` when it is not a quantity.
+/// CPUs, rounded up, or `None` if it is not a quantity.
 pub fn cpus(quantity: &str) -> Option<u64> {
     whole(parse(quantity)?.ceil())
 }
 
-/// Mebibytes, rounded down; `None` when it is not a quantity.
+/// Mebibytes, rounded down, or `None` if it is not a quantity.
 pub fn mebibytes(quantity: &str) -> Option<u64> {
     whole((parse(quantity)? / f64::from(1 << 20)).floor())
 }
 
-/// A number of things that cannot be split; `None` when it is not one.
+/// A number of indivisible things, or `None` if it is not a whole number.
 pub fn count(quantity: &str) -> Option<u64> {
     let value = parse(quantity)?;
     whole(value).filter(|_| value.fract() == 0.0)
 }
 
-/// Whether two texts are the same amount: the server stores `1Gi` for `1024Mi`, and `100m` for `0.1`.
+/// True if two quantities are equal: the server stores `1Gi` for `1024Mi`, and `100m` for `0.1`.
 pub fn is_same(one: &str, other: &str) -> bool {
     match (parse(one), parse(other)) {
         // Most tenths have no exact binary form.
@@ -25,7 +25,7 @@ pub fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-/// One text for each amount, in thousandths; what is no quantity stays as it is.
+/// Canonical text of a quantity, in thousandths; other text stays as it is.
 pub fn canonical(quantity: &str) -> String {
     parse(quantity).map_or_else(|| quantity.to_owned(), |amount| format!("{:.0}m", amount * 1000.0))
 }

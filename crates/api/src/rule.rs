@@ -1,7 +1,7 @@
-//! Rules that the API server checks, in the CEL of Kubernetes 1.29, and what it answers when one is broken.
+//! Rules that the API server checks, in the CEL of Kubernetes 1.29, and its message if one is broken.
 //!
-//! Messages that the public API has stay as they are; what to do about it comes behind them, because tools may look for their beginning.
-//! A rule about something that a client may send empty (`{"name": ""}`) looks at it only where it is used.
+//! Messages of the public API stay as they are, with the remedy appended, because tools may match their beginning. A rule about a field that a client
+//! may send empty (`{"name": ""}`) checks it only if it is used.
 
 use kube::core::Rule;
 
@@ -10,17 +10,17 @@ fn rule(expression: impl Into<String>, message: &str, field: &str) -> Rule {
     if field.is_empty() { rule } else { rule.field_path(field) }
 }
 
-/// A text field of `object`, empty when it is not there.
+/// A text field of `object`, or an empty text if it is absent.
 fn text(object: &str, field: &str) -> String {
     format!("(has({object}.{field}) ? {object}.{field} : '')")
 }
 
-/// A field of the JWT key reference that counts: `jwtKeyRef`, else the older `jwtHs256KeyRef`.
+/// A field of the effective JWT key reference: `jwtKeyRef`, else the older `jwtHs256KeyRef`.
 fn jwt(object: &str, field: &str) -> String {
     format!("(has({object}.jwtKeyRef) ? {object}.jwtKeyRef.{field} : has({object}.jwtHs256KeyRef) ? {object}.jwtHs256KeyRef.{field} : '')")
 }
 
-/// Go's notation of a duration.
+/// Go's syntax of a duration.
 const DURATION: &str = r"^[+-]?(0|([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$";
 
 // Keys, of Controller and Accounting.
@@ -87,8 +87,8 @@ pub(crate) fn cluster_name_is_slurms() -> Rule {
     rule("self == '' || (size(self) <= 40 && self.matches('^[A-Za-z0-9_][A-Za-z0-9_.-]*$'))", message, "")
 }
 
-/// The effective name counts. An empty one stands for `<namespace>_<name>`, of which CEL sees only the name: what comes before it is looked
-/// at where the namespace is known.
+/// Compares the effective names. An empty one stands for `<namespace>_<name>`. CEL sees only the name; the namespace before it is checked where it is
+/// known.
 pub(crate) fn cluster_name_stays() -> Rule {
     let message = "clusterName cannot change, because slurmctld refuses the state of a cluster with another name: leave it as it is, or make a new Controller";
     let (new, old) = (text("self.spec", "clusterName"), text("oldSelf.spec", "clusterName"));
@@ -245,7 +245,7 @@ pub(crate) fn port(field: &str, remedy: &str) -> Rule {
     rule("self >= 0 && self <= 65535", &format!("{field} must be from 0 to 65535: {remedy}"), "")
 }
 
-/// A name that others are made from: Kubernetes wants a Service to be a DNS label.
+/// A name from which others are derived: Kubernetes requires a Service name to be a DNS label.
 pub(crate) fn name_leaves_room(kind: &str, longest: usize) -> Rule {
     let message = format!(
         "metadata.name of {kind} must have at most {longest} characters, lower-case letters, digits and `-`, because Services are named after it: choose another name"

@@ -1,21 +1,21 @@
-//! Pieces of schema that no Rust type says by itself.
+//! Schema fragments that no Rust type expresses.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A whole number without a width: the public schema gives ports and paddings none.
+/// An integer without a format: the public schema gives ports and paddings none.
 pub(crate) fn integer(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer" })
 }
 
-/// A whole number or a percentage.
+/// An integer or a percentage.
 pub(crate) fn int_or_string(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "x-kubernetes-int-or-string": true })
 }
 
-/// Claims, each passed on as it is.
+/// Claims, each passed on unchanged.
 ///
-/// The public schema says nothing at all about them. CEL sees only what has a type, and these must not change. They are not nullable either:
-/// the server then drops a null, and the rule need not tell it from an empty list.
+/// The public schema leaves them untyped. They have a type here because they must not change and CEL sees only typed fields. They are not nullable
+/// either: the server then drops a null, so the rule need not distinguish it from an empty list.
 pub(crate) fn claims(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
@@ -23,7 +23,7 @@ pub(crate) fn claims(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Conditions, keyed by their type so that several writers can have one each.
+/// Conditions, keyed by type so that several writers can each own one.
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -1,44 +1,44 @@
-//! What the operator writes on Slurm nodes, and on worker pods about them. Other products parse it.
+//! Text that the operator writes on Slurm nodes, and on worker pods about them. Other products parse it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Prefix of every reason that the operator writes on a Slurm node: a drain with another reason is not ours to touch.
+/// Prefix of every reason that the operator writes on a Slurm node; it does not touch a drain with another reason.
 pub const REASON_PREFIX: &str = "slurm-operator: ";
-/// Behind the prefix, on a node that is drained because its NodeSet shrinks. The same for all, so that many are drained in one call.
+/// After the prefix, on a node that is drained because its NodeSet is scaled in. The same for all, so that many are drained in one call.
 pub const SCALE_IN: &str = "Pod is pending termination for scale-in";
-/// Behind the prefix, on a node that is drained because its pod is to be replaced by one from the present template.
+/// After the prefix, on a node that is drained because its pod is to be replaced by one from the current template.
 pub const UPDATE: &str = "Pod is pending termination for update";
-/// Behind the prefix, on a node that is drained because its NodeSet is being deleted.
+/// After the prefix, on a node that is drained because its NodeSet is being deleted.
 pub const DELETED: &str = "NodeSet is being deleted";
-/// Behind the prefix, on a node that the last act of its pod set down.
+/// After the prefix, on a node that its pod's preStop hook set DOWN.
 pub const POD_TERMINATING: &str = "Pod is terminating";
-/// Behind the prefix, on a node that was set down because its pod is gone without its preStop hook having run.
+/// After the prefix, on a node that was set DOWN because its pod is gone and its preStop hook did not run.
 pub const POD_GONE: &str = "Pod is gone";
-/// Prefix of the features that come from the Kubernetes node: others are not ours to touch.
+/// Prefix of the features that come from the Kubernetes node; the operator does not touch others.
 pub const FEATURE_PREFIX: &str = "k8s/";
 
-/// Prefix of the pod conditions that tell a Slurm node's state.
+/// Prefix of the pod conditions that report a Slurm node's state.
 pub const CONDITION_PREFIX: &str = "SlurmNodeState";
-/// A prefix that is kept free.
+/// A reserved prefix.
 pub const RESERVED_CONDITION_PREFIX: &str = "NodeSetState";
-/// Base states; the first that a node has counts.
+/// Base states; the first that a node has is used.
 pub const BASE_STATES: [&str; 7] = ["Allocated", "Down", "Error", "Future", "Idle", "Mixed", "Unknown"];
-/// Flags, of which a node can have several.
+/// State flags; a node can have several.
 pub const STATE_FLAGS: [&str; 8] = ["Completing", "Drain", "Fail", "Invalid", "InvalidReg", "Maintenance", "NotResponding", "Undrain"];
 
-/// Pod condition of a worker that takes no new job and has none: `Drain` alone is also there while jobs run on.
+/// Pod condition of a worker that takes no new job and has none; `Drain` alone is also set while jobs are running.
 pub const DRAINED_CONDITION: &str = "SlurmDrained";
-/// What [`crate::annotation::POD_DEADLINE`] says where a job has no limit: as late as can be written.
+/// Value of [`crate::annotation::POD_DEADLINE`] if a job has no time limit: the latest time that can be written.
 pub const NO_DEADLINE: &str = "9999-12-31T23:59:59Z";
 
-/// Whether a pod condition of this type tells of a Slurm node.
+/// True if a pod condition of this type reports a Slurm node's state.
 pub fn is_our_condition(type_: &str) -> bool {
     type_ == DRAINED_CONDITION || type_.starts_with(CONDITION_PREFIX)
 }
 
-/// Whether the operator wrote this reason.
+/// True if the operator wrote this reason.
 pub fn is_our_reason(reason: &str) -> bool {
     reason.starts_with(REASON_PREFIX)
 }
@@ -51,7 +51,7 @@ pub struct PodInfo {
     pub pod_name: String,
     /// The Kubernetes node.
     pub node: String,
-    /// Older operators wrote neither this nor the next.
+    /// Older operators wrote neither this field nor the next.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node_set_name: String,
     #[serde(default, rename = "nodeSetUID", skip_serializing_if = "String::is_empty")]
@@ -59,7 +59,7 @@ pub struct PodInfo {
 }
 
 impl PodInfo {
-    /// Reads a comment; `None` where it is somebody else's.
+    /// The link in a comment, or `None` if the comment is someone else's.
     pub fn parse(comment: &str) -> Option<Self> {
         serde_json::from_str(comment).ok()
     }

@@ -1,19 +1,18 @@
-//! Kinds of the public API that this operator does not serve yet. They are accepted, so that manifests apply unchanged, and never passed over in
-//! silence.
+//! Kinds of the public API that this operator does not serve yet. They are accepted, so that manifests apply unchanged, and always reported.
 
 use serde_json::Value;
 
-/// Kinds that are stored and nothing else.
+/// Kinds that are only stored.
 const UNSERVED_KINDS: [&str; 3] = ["Accounting", "LoginSet", "Token"];
 
-/// Whether anything is done for objects of this kind.
+/// True if the operator acts on objects of this kind.
 pub fn is_served(kind: &str) -> bool {
     !UNSERVED_KINDS.contains(&kind)
 }
 
-/// What keeps the operator from doing anything for an object with this `spec`, if anything does.
+/// The reason why the operator does nothing for an object with this `spec`, or `None` if it acts.
 pub fn obstacle_in(kind: &str, spec: &Value) -> Option<String> {
-    // Of what runs elsewhere only the address counts.
+    // Only the address of an external Accounting is used.
     let is_elsewhere = kind == "Accounting" && spec["external"] == true;
     (!is_served(kind) && !is_elsewhere).then(|| {
         format!(

@@ -26,18 +26,19 @@ use crate::program::Program;
 use crate::progress::{Progress, Step};
 use crate::spec::Spec;
 
-/// A bed that is up. Tests own theirs: it goes down when dropped, or when the test's process dies. Others are only looked at.
+/// Handle to a running bed. A handle from `up` owns the bed: it is taken down when the handle is dropped or its process dies. A handle from
+/// [`Bed::open`] does not own it.
 pub struct Bed {
     pub(crate) cache: Cache,
     pub(crate) layout: Layout,
     pub(crate) spec: Spec,
     pub(crate) state: KeeperState,
-    /// The end of the keeper's standard input; none for a bed that lives by itself.
+    /// Pipe to the keeper's standard input; `None` if this handle does not own the bed.
     pub(crate) leash: Option<ChildStdin>,
 }
 
 impl Bed {
-    /// Opens a bed that somebody brought up before.
+    /// Opens a bed that is already up.
     pub fn open(cache: &Cache, name: &BedName) -> Result<Self, Failure> {
         let layout = Layout::new(cache, name);
         if !keeper::lives(&layout) {
@@ -50,7 +51,7 @@ impl Bed {
         &self.layout.name
     }
 
-    /// Where its files lie.
+    /// Paths of its files.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -63,7 +64,7 @@ impl Bed {
         self.layout.kubeconfig()
     }
 
-    /// The lines that make `kubectl` and `slipway-bed` of a person's shell work with this bed.
+    /// Shell lines that set up `kubectl` and `slipway-bed` for this bed.
     pub fn exports(&self) -> Vec<String> {
         let own = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_owned())).unwrap_or_default();
         vec![
@@ -72,28 +73,28 @@ impl Bed {
         ]
     }
 
-    /// A client with all rights.
+    /// A client with admin rights.
     pub async fn client(&self) -> Result<Client, Failure> {
         client::from_kubeconfig(&self.layout.kubeconfig()).await
     }
 
-    /// A client of one of several API servers, counted from zero.
+    /// A client for one of several API servers, counted from zero.
     pub async fn client_of(&self, api_server: u8) -> Result<Client, Failure> {
         let context = if api_server == 0 { "bed".to_owned() } else { format!("bed-{}", api_server + 1) };
         client::for_context(&self.layout.kubeconfig(), Some(context)).await
     }
 
-    /// A call of kubectl with all rights.
+    /// A kubectl command with admin rights.
     pub fn kubectl(&self) -> Program {
         Program::new(self.spec.programs.distribution.join("kubectl")).env("KUBECONFIG", self.layout.kubeconfig())
     }
 
-    /// The words that run a command inside the bed, or inside one of its nodes, to be followed by the command itself.
+    /// The `nsenter` prefix that runs a command inside the bed, or inside one of its nodes.
     pub fn enter(&self, node: Option<u8>) -> Result<Vec<String>, Failure> {
         let namespaces = |pid: u32| {
             let mut words: Vec<String> = ["nsenter", "--mount", "--net", "--uts", "--ipc", "--cgroup"].map(str::to_owned).to_vec();
             words.push(format!("--target={pid}"));
-            // `unshare` itself stays in the process namespace of its parent; its children are in the new one.
+            // `unshare` itself stays in its parent's PID namespace; only its children are in the new one.
             words.push(format!("--pid=/proc/{pid}/ns/pid_for_children"));
             words.push("--".to_owned());
             words
@@ -111,13 +112,13 @@ impl Bed {
         Ok(words)
     }
 
-    /// What listens where the control plane is, as often as it is called: for a server of a test's own that pods can reach.
+    /// A function that listens on the control plane's address inside the bed, once per call. Pods can reach a test's own server there.
     pub fn listener(&self, port: u16) -> impl Fn() -> Result<TcpListener, Failure> + Send + 'static {
         let handle = self.state.handle;
         move || netns::listen(handle, (CONTROL_PLANE, port).into())
     }
 
-    /// Puts images into every running node, for a bed that is older than they are.
+    /// Imports images into every running node, for a bed that was brought up before they were built.
     pub fn load_images(&self, archives: &[Archive], step: &Step) -> Result<(), Failure> {
         let nodes = self.running_nodes()?;
         for (index, archive) in nodes.iter().flat_map(|index| archives.iter().map(move |archive| (*index, archive))) {
@@ -134,7 +135,7 @@ impl Bed {
         Ok((1..=MOST_NODES).filter(|index| is_running(&node_name(*index))).collect())
     }
 
-    /// Every part of the bed and of its nodes, with how it fares.
+    /// State of every part of the bed and of its nodes.
     pub fn parts(&self) -> Result<Vec<PartState>, Failure> {
         let mut parts = control::ask(&self.layout.control(), &Request::Parts)?;
         for index in self.running_nodes()? {
@@ -147,7 +148,7 @@ impl Bed {
         Ok(parts)
     }
 
-    /// Starts another node and returns its number; Kubernetes sees it some seconds later. Several processes may do so at once.
+    /// Starts another node and returns its number. Kubernetes sees it some seconds later. Several processes may call this concurrently.
     pub fn add_node(&self) -> Result<u8, Failure> {
         let _lock = self.lock_nodes()?;
         let index = (1..=MOST_NODES)
@@ -157,7 +158,7 @@ impl Bed {
         Ok(index)
     }
 
-    /// Starts a node, new or killed before; a killed one comes back with its disk.
+    /// Starts a new node, or restarts a killed one with its disk.
     pub fn start_node(&self, index: u8) -> Result<(), Failure> {
         let pki = Pki::at(self.layout.pki());
         if !pki.cert(&node_name(index)).exists() {
@@ -166,12 +167,12 @@ impl Bed {
         control::ask(&self.layout.control(), &Request::AddNode(index)).map(drop)
     }
 
-    /// Ends a node as a power cut would.
+    /// Kills a node as a power cut would.
     pub fn kill_node(&self, index: u8) -> Result<(), Failure> {
         control::ask(&self.layout.control(), &Request::Kill(node_name(index))).map(drop)
     }
 
-    /// Ends a node if it runs; its files stay.
+    /// Kills a node if it is running; its files stay.
     pub fn end_node(&self, index: u8) -> Result<(), Failure> {
         if self.running_nodes()?.contains(&index) {
             self.kill_node(index)?;
@@ -179,13 +180,13 @@ impl Bed {
         Ok(())
     }
 
-    /// Ends a node and removes everything of it, so that its number is free for another. Kubernetes' Node of that name is the caller's to delete,
-    /// before.
+    /// Kills a node and removes its control groups and files, so that its number is free for another. The caller must delete the Kubernetes node
+    /// first.
     pub fn remove_node(&self, index: u8) -> Result<(), Failure> {
         let _lock = self.lock_nodes()?;
         self.end_node(index)?;
         cgroup::remove(&format!("{}/{}", self.layout.cgroup(), node_name(index)))?;
-        // The first process of the bed has to have noticed before another node can have the number.
+        // The bed's first process must have reaped the node before another node can take its number.
         while self.running_nodes()?.contains(&index) {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -196,12 +197,12 @@ impl Bed {
         self.cache.lock(&format!("nodes-{}", self.name()), &Progress::Quiet.step("waiting for another node to start"))
     }
 
-    /// Ends one daemon of a node (`kubelet`, `containerd`, `kube-proxy`) and leaves its pods alone.
+    /// Kills one daemon of a node (`kubelet`, `containerd`, `kube-proxy`); its pods keep running.
     pub fn kill_node_part(&self, index: u8, part: &str) -> Result<(), Failure> {
         control::ask(&self.layout.node(index).control(), &Request::Kill(part.to_owned())).map(drop)
     }
 
-    /// Stops every process of a node, its pods included, until it is thawed.
+    /// Freezes every process of a node, its pods included, until the node is thawed.
     pub fn freeze_node(&self, index: u8) -> Result<(), Failure> {
         cgroup::freeze(&format!("{}/{}", self.layout.cgroup(), node_name(index)), true)
     }
@@ -210,12 +211,12 @@ impl Bed {
         cgroup::freeze(&format!("{}/{}", self.layout.cgroup(), node_name(index)), false)
     }
 
-    /// The memory that all its processes use.
+    /// Memory used by all its processes in bytes, or `None` if it cannot be read.
     pub fn memory(&self) -> Option<u64> {
         cgroup::memory(&self.layout.cgroup())
     }
 
-    /// Lets the bed live on after this handle and this process.
+    /// Keeps the bed up after this handle and this process are gone.
     pub fn detach(&mut self) -> Result<(), Failure> {
         if let Some(mut leash) = self.leash.take() {
             writeln!(leash, "{}", keeper::DETACH).context(|| "could not let go of the bed".to_owned())?;
@@ -223,7 +224,7 @@ impl Bed {
         Ok(())
     }
 
-    /// Takes the bed down and removes everything of it.
+    /// Takes the bed down and removes everything that belongs to it.
     pub fn down(mut self) -> Result<(), Failure> {
         self.leash = None;
         take_down(&self.cache, &self.layout)
@@ -240,12 +241,12 @@ impl Drop for Bed {
     }
 }
 
-/// Ends a bed if it lives and removes its files; safe to repeat.
+/// Kills a bed if it is running and removes its files; safe to repeat.
 pub fn take_down(cache: &Cache, layout: &Layout) -> Result<(), Failure> {
     kill_keeper(layout)?;
     cgroup::remove(&layout.cgroup())?;
     remove_folder(&layout.root)?;
-    // The sweeper works on the same groups; when it is done nothing of the bed runs any more.
+    // The sweeper removes the same control groups. Once it is done, no process of the bed is left.
     let _lock = cache.lock(&keeper::sweeper_lock(layout), &Progress::Quiet.step("waiting for the sweeper"))?;
     Ok(())
 }
@@ -254,14 +255,14 @@ fn kill_keeper(layout: &Layout) -> Result<(), Failure> {
     if !keeper::lives(layout) {
         return Ok(());
     }
-    // A keeper that has not yet written its state is still starting, and stands within a moment or dies.
+    // A keeper without a state file is still starting: it writes the file within a moment or dies.
     let mut patience = Patience::start();
     while keeper::lives(layout) {
         if let Ok(state) = KeeperState::read(layout)
             && let Some(pid) = i32::try_from(state.keeper).ok().and_then(Pid::from_raw)
             && let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
         {
-            // Fails only when it is gone already.
+            // Fails only if the process is already gone.
             let _ = pidfd_send_signal(&handle, Signal::KILL);
         }
         if patience.is_exhausted() {
@@ -282,7 +283,7 @@ fn remove_folder(root: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Why a bed cannot be used, and what to do about it.
+/// The reason a bed cannot be used, with a remedy.
 pub fn not_up(layout: &Layout) -> Failure {
     let name = &layout.name;
     if layout.root.exists() {

@@ -1,4 +1,4 @@
-//! The per-user cache: everything that is expensive to make and safe to keep.
+//! Per-user cache of everything that is expensive to make and safe to keep.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -9,13 +9,13 @@ use crate::progress::Step;
 
 /// A folder of built programs, images and beds, shared by every checkout of one user.
 ///
-/// `SLIPWAY_CACHE` names it; otherwise it is `slipway` in the user's cache folder.
+/// `SLIPWAY_CACHE` names it; the default is `slipway` in the user's cache folder.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// Held while one process changes a part of the cache; released when dropped or when the process ends, however it ends.
+/// Lock held while one process changes a part of the cache; released when dropped or when the process ends for any reason.
 #[derive(Debug)]
 pub struct CacheLock {
     file: File,
@@ -23,7 +23,7 @@ pub struct CacheLock {
 }
 
 impl CacheLock {
-    /// Whether the file that is locked is the one that others find under its name.
+    /// True if the locked file is still the one at its path.
     fn is_in_place(&self) -> bool {
         let inode = |found: fs::Metadata| (found.dev(), found.ino());
         let held = self.file.metadata().map(inode);
@@ -32,7 +32,8 @@ impl CacheLock {
 }
 
 impl Drop for CacheLock {
-    /// Locks have names of beds, of which there is no end: none stays. Who waits for this one finds that it is gone, and makes another.
+    /// Removes the lock file. Lock names contain bed names, so the files would pile up. A process that waits for this lock finds the file gone and
+    /// creates a new one.
     fn drop(&mut self) {
         if self.is_in_place() {
             let _ = fs::remove_file(&self.path);
@@ -41,7 +42,7 @@ impl Drop for CacheLock {
 }
 
 impl Cache {
-    /// Opens the user's cache and makes its folder.
+    /// Opens the user's cache and creates its folder.
     pub fn open() -> Result<Self, Failure> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = set("SLIPWAY_CACHE")
@@ -53,7 +54,7 @@ impl Cache {
         Self::at(root)
     }
 
-    /// Opens a cache in a given folder, for tests.
+    /// Opens a cache in the given folder, for tests and for the bed's own processes.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self, Failure> {
         let root = root.into();
         fs::create_dir_all(&root).context(|| format!("could not make the cache folder {}", root.display()))?;
@@ -61,24 +62,24 @@ impl Cache {
         Ok(Self { root })
     }
 
-    /// The folder itself.
+    /// The cache's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path inside the cache; nothing is made.
+    /// A path inside the cache; creates nothing.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.root.join(relative)
     }
 
-    /// A folder inside the cache, made if absent.
+    /// A folder inside the cache, created if missing.
     pub fn folder(&self, relative: impl AsRef<Path>) -> Result<PathBuf, Failure> {
         let path = self.path(relative);
         fs::create_dir_all(&path).context(|| format!("could not make {}", path.display()))?;
         Ok(path)
     }
 
-    /// Waits until no other process holds the lock `name`, saying so on the step, and holds it.
+    /// Acquires the lock `name`. While another process holds it, waits and reports that on the step.
     pub fn lock(&self, name: &str, step: &Step) -> Result<CacheLock, Failure> {
         let path = self.folder("lock")?.join(name);
         loop {

@@ -1,4 +1,4 @@
-//! Control groups of a bed: one of its own in each mounted hierarchy, so that limits are real and nothing is left.
+//! Control groups of a bed: one of its own in each mounted hierarchy, so that limits are enforced and nothing is left behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const ROOT: &str = "/sys/fs/cgroup";
 /// One mounted hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Its folder name below `/sys/fs/cgroup`.
+    /// Folder name below `/sys/fs/cgroup`.
     pub name: String,
     /// `cgroup` or `cgroup2`.
     pub kind: String,
@@ -60,13 +60,13 @@ pub fn mounted() -> Result<Vec<Hierarchy>, Failure> {
     Ok(parse_mounts(&mounts))
 }
 
-/// Makes the group `name` in every hierarchy and moves this process into it.
+/// Creates the group `name` in every hierarchy and moves this process into it.
 pub fn enter(name: &str) -> Result<(), Failure> {
     for hierarchy in mounted()? {
         let group = hierarchy.path().join(name);
         fs::create_dir_all(&group).context(|| format!("could not make the control group {}", group.display()))?;
         if hierarchy.name == "cpuset" {
-            // A new cpuset is empty and takes nobody in; what is copied here its children inherit by themselves.
+            // A new cpuset is empty and accepts no process. Its children inherit the values copied here.
             for file in ["cpuset.cpus", "cpuset.mems"] {
                 copy_text(&hierarchy.path().join(file), &group.join(file))?;
             }
@@ -78,7 +78,7 @@ pub fn enter(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Mounts every hierarchy anew, so that a new control group namespace shows only its own groups.
+/// Remounts every hierarchy, so that a new cgroup namespace shows only its own groups.
 pub fn remount(hierarchies: &[Hierarchy]) -> Result<(), Failure> {
     for hierarchy in hierarchies {
         unmount(hierarchy.path(), UnmountFlags::DETACH).context(|| format!("could not unmount {}", hierarchy.path().display()))?;
@@ -93,22 +93,22 @@ pub fn mount_all(hierarchies: &[Hierarchy]) -> Result<(), Failure> {
     hierarchies.iter().try_for_each(Hierarchy::mount)
 }
 
-/// Stops or continues every process of the group `name`, those of its pods included.
+/// Freezes or thaws every process of the group `name`, including those of its pods.
 pub fn freeze(name: &str, frozen: bool) -> Result<(), Failure> {
     let state = Path::new(ROOT).join("freezer").join(name).join("freezer.state");
     write(&state, if frozen { "FROZEN" } else { "THAWED" })
 }
 
-/// The memory charged to the group `name`, in bytes; none where it cannot be read.
+/// Memory charged to the group `name` in bytes, or `None` if it cannot be read.
 pub fn memory(name: &str) -> Option<u64> {
     let file = Path::new(ROOT).join("memory").join(name).join("memory.usage_in_bytes");
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// Removes the group `name` and all below it from every hierarchy; waits until their last processes are gone.
+/// Removes the group `name` and its subgroups from every hierarchy; waits until their last processes are gone.
 pub fn remove(name: &str) -> Result<(), Failure> {
     let mut patience = Patience::start();
-    // A frozen process dies of nothing, not even of SIGKILL, before it is thawed.
+    // A frozen process does not die, not even from SIGKILL, until it is thawed.
     thaw_tree(&Path::new(ROOT).join("freezer").join(name));
     for hierarchy in mounted()? {
         let group = hierarchy.path().join(name);
@@ -127,7 +127,7 @@ pub fn remove(name: &str) -> Result<(), Failure> {
 }
 
 fn thaw_tree(group: &Path) {
-    // A group without the file has nobody to thaw.
+    // A group without this file has no process to thaw.
     let _ = fs::write(group.join("freezer.state"), "THAWED");
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -151,7 +151,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).context(|| format!("could not write {text} to {}", path.display()))
 }
 
-/// `fs::copy` would copy nothing from a file whose size reads as zero, as all of these do.
+/// Copies the text of a cgroup file. `fs::copy` would copy nothing, because the size of these files reads as zero.
 fn copy_text(from: &Path, to: &Path) -> Result<(), Failure> {
     let text = fs::read_to_string(from).context(|| format!("could not read {}", from.display()))?;
     write(to, text.trim())

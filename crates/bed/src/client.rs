@@ -12,9 +12,9 @@ pub async fn from_kubeconfig(path: &Path) -> Result<Client, Failure> {
     for_context(path, None).await
 }
 
-/// A client for one context of the kubeconfig.
+/// A client for one context of the kubeconfig; the current one if `None`.
 pub async fn for_context(path: &Path, context: Option<String>) -> Result<Client, Failure> {
-    // A second call finds the same provider installed, which is what we want.
+    // A second call fails because a provider is already installed. It is the same one, so the error is ignored.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let what = || format!("could not use the kubeconfig {}", path.display());
     let kubeconfig = Kubeconfig::read_from(path).context(what)?;

@@ -20,7 +20,7 @@ use slipway_bed::spec::Extent;
 use slipway_bed::tool;
 use slipway_bed::up::{self, Wanted};
 
-/// A real Kubernetes with real Slurm images on one machine, in namespaces of its own.
+/// A real Kubernetes with real Slurm images on one machine, in its own namespaces.
 #[derive(Parser)]
 #[command(name = "slipway-bed", version, max_term_width = 100)]
 pub(crate) struct Args {
@@ -30,44 +30,44 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 struct Which {
-    /// The bed's name; several live side by side.
+    /// Name of the bed; several can run side by side.
     #[arg(long, short, default_value = "demo", env = "SLIPWAY_BED_NAME")]
     name: BedName,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Bring a bed up; installs and builds what is missing first.
+    /// Bring a bed up; installs and builds missing programs and images first.
     Up {
         #[command(flatten)]
         which: Which,
-        /// How many nodes.
+        /// Number of nodes.
         #[arg(long, default_value_t = 2)]
         nodes: u8,
-        /// Only etcd and the API server, for tests of the API.
+        /// Run only etcd and the API server, for tests of the API.
         #[arg(long)]
         api_only: bool,
-        /// With --api-only: the controller manager too.
+        /// With --api-only: also run the controller manager.
         #[arg(long, requires = "api_only")]
         controllers: bool,
-        /// API servers on the one etcd; each has a context in the kubeconfig.
+        /// Number of API servers on the one etcd; each has a context in the kubeconfig.
         #[arg(long, default_value_t = 1)]
         api_servers: u8,
-        /// The port of this machine for the first API server; zero takes a free one.
+        /// Port on this machine for the first API server; zero picks a free one.
         #[arg(long, default_value_t = 0)]
         port: u16,
     },
-    /// Take a bed down and remove everything of it.
+    /// Take a bed down and remove everything that belongs to it.
     Down {
         #[command(flatten)]
         which: Which,
-        /// All beds.
+        /// Take down all beds.
         #[arg(long, conflicts_with = "name")]
         all: bool,
     },
-    /// Show the beds of this machine and how their parts fare.
+    /// Show the beds on this machine and the state of their parts.
     Status {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -80,20 +80,20 @@ enum Verb {
     Exec {
         #[command(flatten)]
         which: Which,
-        /// The node's number.
+        /// Number of the node.
         #[arg(long)]
         node: Option<u8>,
         /// The command and its arguments.
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<String>,
     },
-    /// Print the log of a part, or the names of all parts.
+    /// Print the log of a part, or list all parts.
     Logs {
         #[command(flatten)]
         which: Which,
-        /// A part as `status` names it, such as `kube-apiserver` or `n1/kubelet`.
+        /// A part as listed by `status`, such as `kube-apiserver` or `n1/kubelet`.
         part: Option<String>,
-        /// How many of the last lines.
+        /// Number of lines, counted from the end.
         #[arg(long, default_value_t = 100)]
         lines: usize,
     },
@@ -104,23 +104,23 @@ enum Verb {
         #[command(subcommand)]
         verb: NodeVerb,
     },
-    /// Run helm, built first where it is missing; on a bed if that is up.
+    /// Run helm, built first if missing; against the bed if it is up.
     Helm {
         #[command(flatten)]
         which: Which,
-        /// Helm's own arguments.
+        /// Arguments for helm.
         #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Build the images that are missing and list them.
+    /// Build missing images and list all of them.
     Images {
-        /// Also those of the older Slurm, for tests of upgrades.
+        /// Include the images of the older Slurm, for tests of upgrades.
         #[arg(long)]
         all: bool,
     },
-    /// Say what this machine lacks for a bed.
+    /// Report what this machine lacks to run a bed.
     Doctor,
-    /// For the bed's own processes.
+    /// Entry points of the bed's own processes.
     #[command(hide = true)]
     Inside {
         #[command(subcommand)]
@@ -132,13 +132,13 @@ enum Verb {
 enum NodeVerb {
     /// Add a node.
     Add,
-    /// End a node as a power cut would.
+    /// Kill a node as a power cut would.
     Kill { node: u8 },
-    /// Start a killed node again.
+    /// Restart a killed node.
     Start { node: u8 },
-    /// Stop every process of a node.
+    /// Freeze every process of a node.
     Freeze { node: u8 },
-    /// Let a frozen node go on.
+    /// Thaw a frozen node.
     Thaw { node: u8 },
 }
 

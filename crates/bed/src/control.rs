@@ -1,4 +1,4 @@
-//! The language between the bed's outside and the first process of each of its namespaces: one JSON line each way.
+//! Protocol between processes outside the bed and the first process of each of its namespaces: one JSON line each way.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Context, Failure};
 use crate::patience::PATIENCE;
 
-/// One daemon to be run.
+/// One daemon to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     pub name: String,
     pub program: PathBuf,
     pub args: Vec<String>,
     pub log: PathBuf,
-    /// How often it is started again when it ends by itself, as a machine's init would.
+    /// Number of restarts after it ends by itself, as a machine's init would do.
     pub restarts: u8,
 }
 
-/// What a first process is asked for.
+/// Request to the first process of a namespace.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
     Start(Part),
-    /// Ends a part with SIGKILL; a node is a part too, and all its processes go with it.
+    /// Kills a part with SIGKILL. A node is a part too; all its processes die with it.
     Kill(String),
-    /// Brings up node `index` in namespaces of its own (asked of the bed, not of a node).
+    /// Brings up the node with this index in its own namespaces. Only the bed accepts this, not a node.
     AddNode(u8),
     Parts,
 }
 
-/// How a part fares.
+/// State of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartState {
     pub name: String,
@@ -44,18 +44,18 @@ pub enum Life {
     Running {
         pid: i32,
     },
-    /// Ended by itself, and about to be started again.
+    /// Ended by itself; will be restarted.
     Restarting,
-    /// Ended by request.
+    /// Killed on request.
     Killed,
-    /// Ended by itself, with the words that say how.
+    /// Ended by itself, with a text that describes how.
     Ended(String),
 }
 
-/// The answer to each request: the parts after it was carried out, or why it was not.
+/// Answer to a request: the parts after it was carried out, or the reason it was not.
 pub type Answer = Result<Vec<PartState>, String>;
 
-/// Sends one request to the first process listening at `socket`.
+/// Sends a request to the namespace's first process, which listens at `socket`.
 pub fn ask(socket: &Path, request: &Request) -> Result<Vec<PartState>, Failure> {
     let what = || format!("the bed does not answer at {}", socket.display());
     let mut stream = UnixStream::connect(socket).context(what)?;
@@ -68,7 +68,7 @@ pub fn ask(socket: &Path, request: &Request) -> Result<Vec<PartState>, Failure> 
     answer.map_err(Failure::new)
 }
 
-/// The first part that ended by itself, as a failure with its log.
+/// The first part that ended by itself, as a failure with its log, or `None` if there is none.
 pub fn first_dead(parts: &[PartState]) -> Option<Failure> {
     parts.iter().find_map(|part| match &part.life {
         Life::Ended(how) => Some(Failure::new(format!("{} ended ({how})", part.name)).with_log(&part.log)),

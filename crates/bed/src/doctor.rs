@@ -1,4 +1,4 @@
-//! What a machine must offer before a bed can stand on it. Facts are gathered first; the verdict over them is pure.
+//! Requirements that a machine must meet to run a bed. Facts are gathered first; the check of them is pure.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,32 +14,32 @@ const GIB: u64 = 1 << 30;
 const SPACE_TO_BUILD: u64 = 16 * GIB;
 /// Free space for one more bed.
 const SPACE_TO_RUN: u64 = 2 * GIB;
-/// The Go our modules are written for, as (major, minor).
+/// Go version that our modules are written for, as (major, minor).
 const GO: (u32, u32) = (1, 26);
-/// Control groups of version 1 that containers need here.
+/// cgroup v1 controllers that containers need here.
 const CONTROLLERS: [&str; 5] = ["cpu", "cpuset", "devices", "freezer", "memory"];
 
-/// What was found on a machine.
+/// Facts about a machine.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub root: bool,
     pub has_apt: bool,
-    /// The distribution by its own name.
+    /// Name of the distribution.
     pub distribution: String,
-    /// What `go version` printed; none without Go.
+    /// Output of `go version`; `None` without Go.
     pub go: Option<String>,
-    /// Whether Kubernetes was built before, so that no Go is needed.
+    /// True if Kubernetes was built before, so that Go is not needed.
     pub built: bool,
     pub free_bytes: u64,
     pub cache: PathBuf,
-    /// The kinds of namespaces the kernel has.
+    /// Kinds of namespaces that the kernel has.
     pub namespaces: Vec<String>,
     pub filesystems: String,
-    /// Version 1 hierarchies with a group of their own.
+    /// Controllers of the mounted cgroup v1 hierarchies.
     pub controllers: Vec<String>,
-    /// What a try of the kernel's network features complained of; none if it worked or could not be tried yet.
+    /// Error from a probe of the kernel's network features; `None` if it succeeded or could not run yet.
     pub network_complaint: Option<String>,
-    /// Packages of the distribution that `up` will install.
+    /// Distribution packages that `up` will install.
     pub missing_packages: Vec<&'static str>,
 }
 
@@ -72,14 +72,14 @@ impl Facts {
     }
 }
 
-/// Tries a bridge, a pair of links and a firewall table in a network of its own.
+/// Probes a bridge, a veth pair and a firewall table in a new network namespace.
 fn network_complaint() -> Option<String> {
     let script = "ip link add probe0 type bridge && ip link add probe1 type veth peer name probe2 && { ! command -v nft >/dev/null || nft add table ip probe; }";
     let output = Command::new("unshare").args(["--net", "sh", "-c", script]).output().ok()?;
     (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())
 }
 
-/// Everything that stands against a bed on this machine, each with its remedy.
+/// Everything that prevents a bed on this machine, each with its remedy.
 pub fn problems(facts: &Facts) -> Vec<Failure> {
     let mut found = Vec::new();
     let mut problem = |what: String, remedy: &str| found.push(Failure::new(what).advise(remedy));
@@ -143,7 +143,7 @@ pub fn problems(facts: &Facts) -> Vec<Failure> {
     found
 }
 
-/// Fails with the first problem, for commands that are about to start.
+/// Fails with the first problem. For commands that are about to start.
 pub fn check(cache: &Cache) -> Result<(), Failure> {
     match problems(&Facts::gather(cache)).into_iter().next() {
         Some(problem) => Err(problem),

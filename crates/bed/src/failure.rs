@@ -1,12 +1,12 @@
-//! What a person reads when something did not work: what, the last lines of its log, what to try.
+//! Failures as people read them: a message, the last lines of a log, and a remedy.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
-/// How many lines of a log a failure shows.
+/// Number of log lines in a failure.
 const TAIL_LINES: usize = 15;
 
-/// One thing that did not work, told so that a person can act on it.
+/// One failure, described so that a person can act on it.
 pub struct Failure {
     what: String,
     log: Option<(PathBuf, Vec<String>)>,
@@ -14,26 +14,26 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure known only by its sentence.
+    /// A failure with only a message.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), log: None, advice: None }
     }
 
-    /// Adds the sentence that says what to try.
+    /// Adds a remedy.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// Adds the last lines of the log in which the failing part wrote.
+    /// Adds the last lines of the failing part's log.
     #[must_use]
     pub fn with_log(mut self, path: &Path) -> Self {
         self.log = Some((path.to_owned(), tail(path, TAIL_LINES)));
         self
     }
 
-    /// The sentence without log and advice.
+    /// The message without log and advice.
     pub fn what(&self) -> &str {
         &self.what
     }
@@ -55,7 +55,7 @@ impl Display for Failure {
     }
 }
 
-/// Tests print errors with `Debug`; a person reads those too.
+/// Tests print errors with `Debug`, and people read those too.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Display::fmt(self, f)
@@ -64,7 +64,7 @@ impl fmt::Debug for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Says what was being done when an error of another library came up.
+/// Adds the failed operation to an error of another library.
 pub trait Context<T> {
     /// Turns the error into a failure: `what`, a colon, the error and its causes.
     fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
@@ -77,7 +77,7 @@ impl<T, E: std::error::Error> Context<T> for Result<T, E> {
             let mut source = error.source();
             while let Some(cause) = source {
                 let cause_text = cause.to_string();
-                // Many libraries repeat their cause in their own message.
+                // Many libraries repeat the cause in their own message.
                 if !text.contains(&cause_text) {
                     text.push_str(": ");
                     text.push_str(&cause_text);
@@ -89,11 +89,11 @@ impl<T, E: std::error::Error> Context<T> for Result<T, E> {
     }
 }
 
-/// The last `count` lines of a log; empty where it cannot be read.
+/// The last `count` lines of a log; empty if it cannot be read.
 pub fn tail(path: &Path, count: usize) -> Vec<String> {
     let bytes = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    // Programs that redraw a line separate its versions by carriage returns; only the last version counts.
+    // Programs that redraw a line separate its versions with carriage returns; only the last version counts.
     let lines: Vec<&str> = text.lines().map(|line| line.rsplit('\r').find(|part| !part.is_empty()).unwrap_or("")).collect();
     lines[lines.len().saturating_sub(count)..].iter().map(|&line| line.to_owned()).collect()
 }

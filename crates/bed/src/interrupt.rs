@@ -1,4 +1,4 @@
-//! Ctrl-C while a bed comes up.
+//! Ctrl-C while a bed is coming up.
 
 use std::future::Future;
 
@@ -6,14 +6,15 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{Context, Failure};
 
-/// Runs `work` to its end, or drops it at Ctrl-C. A bed that was coming up goes down with it, every process.
+/// Runs `work` to its end, or drops it on Ctrl-C. A bed that was coming up is taken down with all its processes.
 ///
-/// Builds and installations belong before this call: there the default is right, which ends us and the programs we run at once.
+/// Builds and installations belong before this call: there the default action of SIGINT is right, which ends this process and the programs it runs at
+/// once.
 pub fn until_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let what = || "could not start".to_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(what)?;
     runtime.block_on(async {
-        // Before the work begins: from here on no Ctrl-C is lost.
+        // Registered before the work begins, so that no Ctrl-C is lost.
         let mut interrupts = signal(SignalKind::interrupt()).context(what)?;
         tokio::select! {
             biased;

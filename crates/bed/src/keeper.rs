@@ -1,7 +1,7 @@
-//! The one process of a bed that stays outside its namespaces: their parent, the way in for clients, the answer to claims.
+//! The one process of a bed that runs outside its namespaces. It is their parent, forwards client connections into them and provisions volumes.
 //!
-//! Its life is the bed's. As long as it holds its lock the bed lives; when it dies, however, the namespaces die with it (see
-//! `ns::stage`), and a sweeper it started beforehand removes the empty control groups.
+//! It lives as long as the bed: the bed is up while the keeper holds its lock. When the keeper dies for any reason, the namespaces die with it (see
+//! `ns::stage`), and a sweeper that it started earlier removes the empty control groups.
 
 use std::fs::{File, TryLockError};
 use std::io::{BufRead, Write};
@@ -28,18 +28,18 @@ use crate::progress::{Progress, seconds};
 use crate::provision;
 use crate::spec::{Extent, Spec};
 
-/// Said on the leash when the bed shall outlive whoever brought it up.
+/// Line sent over the leash if the bed is to outlive the process that brought it up.
 pub const DETACH: &str = "detach";
-/// The keeper's one word when the namespaces stand.
+/// Line that the keeper prints once the namespaces are set up.
 pub const STANDING: &str = "standing";
 
-/// What others need to know of a running bed.
+/// State of a running bed, for other processes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KeeperState {
     pub keeper: u32,
-    /// The process whose pid is the handle to the bed's namespaces.
+    /// Process whose PID gives access to the bed's namespaces.
     pub handle: u32,
-    /// The host's port of each API server.
+    /// Host port of each API server.
     pub ports: Vec<u16>,
 }
 
@@ -52,13 +52,13 @@ impl KeeperState {
     }
 }
 
-/// Whether a keeper of this bed lives.
+/// True if a keeper of this bed is alive.
 pub fn lives(layout: &Layout) -> bool {
     let Ok(file) = File::open(layout.keeper_lock()) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Keeps a bed until it dies, or its leash is cut. The leash is standard input: whoever brings the bed up holds the other end.
+/// Runs a bed until it dies or its leash is cut. The leash is standard input; the process that brings the bed up holds the other end.
 pub fn keep(cache: &Cache, layout: &Layout) -> Result<(), Failure> {
     let lock = File::create(layout.keeper_lock()).context(|| format!("could not open {}", layout.keeper_lock().display()))?;
     if lock.try_lock().is_err() {
@@ -67,7 +67,7 @@ pub fn keep(cache: &Cache, layout: &Layout) -> Result<(), Failure> {
     let spec = Spec::read(layout)?;
     start_sweeper(cache, layout)?;
     let inner = ["bed".to_owned(), layout.root.display().to_string()];
-    // From the main thread, which lives as long as this process: the child's life is tied to the thread that made it.
+    // Spawned from the main thread, which lives as long as this process: the child is killed when the thread that created it ends.
     let mut child = ns::stage_command(&layout.cgroup(), &inner)?
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -78,7 +78,7 @@ pub fn keep(cache: &Cache, layout: &Layout) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context(|| "could not start the keeper's runtime".to_owned())?;
     let outcome = runtime.block_on(serve(layout, &spec, connector, child.id(), wait_for_end(child)));
-    // Threads may still wait for the leash or the child; ending the process ends them and the bed.
+    // Threads may still wait for the leash or the child; they and the bed end with the process.
     runtime.shutdown_background();
     drop(lock);
     outcome
@@ -112,7 +112,7 @@ async fn serve(
     let provision = async {
         match spec.extent {
             Extent::Cluster { .. } => provision::run(client::from_kubeconfig(&layout.kubeconfig()).await?, layout.volumes()).await,
-            // Without nodes there is nobody to use a volume.
+            // Without nodes, no pod can use a volume.
             Extent::ApiOnly { .. } => std::future::pending().await,
         }
         Ok(())
@@ -124,13 +124,13 @@ async fn serve(
     }
 }
 
-/// Carries bytes between a port of the machine and the bed.
+/// Forwards connections from a port of the machine into the bed.
 async fn forward(listener: TcpListener, connector: Connector, inside: SocketAddr) {
     loop {
         let Ok((mut outer, _)) = listener.accept().await else { continue };
         let connector = connector.clone();
         tokio::spawn(async move {
-            // A client whose connection fails sees it closed, as with any server that is not there yet.
+            // If this fails, the client sees its connection closed, as with any server that is not up yet.
             if let Ok(mut inner) = connector.connect(inside).await {
                 let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
             }
@@ -166,13 +166,13 @@ fn wait_for_end(mut child: Child) -> tokio::sync::oneshot::Receiver<String> {
     receiver
 }
 
-/// Resolves when whoever holds the leash is gone without having let go of it.
+/// Resolves when the holder of the leash is gone without having detached.
 async fn leash_cut() {
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     std::thread::spawn(move || {
         let detached = std::io::stdin().lock().lines().map_while(Result::ok).any(|line| line == DETACH);
         if detached {
-            // Nobody will cut it any more: keep the sender for ever.
+            // Detached: keep the sender forever, so that the receiver never resolves.
             loop {
                 std::thread::park();
             }
@@ -191,17 +191,17 @@ fn start_sweeper(cache: &Cache, layout: &Layout) -> Result<(), Failure> {
         .arg(std::process::id().to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // A group of its own: what ends the keeper's group must not end the one who cleans up after it.
+        // Own process group: a signal to the keeper's group must not kill the process that cleans up after it.
         .process_group(0)
         .spawn()
         .context(|| "could not start the sweeper".to_owned())?;
     Ok(())
 }
 
-/// Waits for the keeper's death, then removes what processes leave behind them.
+/// Waits until the keeper is dead, then removes the control groups that its processes leave behind.
 pub fn sweep(cache: &Cache, layout: &Layout, keeper: i32) -> Result<(), Failure> {
     let _lock = cache.lock(&sweeper_lock(layout), &Progress::Quiet.step("sweeping"))?;
-    // Without such a process there is nothing to wait for.
+    // If there is no such process, there is nothing to wait for.
     if let Some(pid) = Pid::from_raw(keeper)
         && let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
     {
@@ -211,7 +211,7 @@ pub fn sweep(cache: &Cache, layout: &Layout, keeper: i32) -> Result<(), Failure>
     cgroup::remove(&layout.cgroup())
 }
 
-/// Held by the sweeper of a bed from its start to its end: the next bed of that name waits for it.
+/// Name of the lock that a bed's sweeper holds from start to end. The next bed of that name waits for it.
 pub fn sweeper_lock(layout: &Layout) -> String {
     format!("sweep-{}", layout.name)
 }

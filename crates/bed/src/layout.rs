@@ -1,4 +1,4 @@
-//! Where the files of one bed lie, and the addresses inside it. Every path and address is written here once.
+//! Paths of one bed's files, and the addresses inside it. Each is defined only here.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use crate::cache::Cache;
 use crate::name::BedName;
 
-/// The API server's first port inside the bed; a second API server takes the next one.
+/// Port of the first API server inside the bed; a second one uses the next port.
 pub const API_PORT: u16 = 6443;
-/// The range of cluster addresses of Services.
+/// Cluster IP range of Services.
 pub const SERVICE_RANGE: &str = "10.96.0.0/16";
-/// The cluster address of the API server's own Service, always the first of the range.
+/// Cluster IP of the API server's own Service, always the first of the range.
 pub const KUBERNETES_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
-/// The cluster address of DNS.
+/// Cluster IP of DNS.
 pub const DNS_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
-/// The range of all pods.
+/// IP range of all pods.
 pub const POD_RANGE: &str = "10.244.0.0/16";
-/// The address of the control plane on the bridge between the nodes.
+/// Address of the control plane on the bridge between the nodes.
 pub const CONTROL_PLANE: Ipv4Addr = Ipv4Addr::new(172, 30, 0, 1);
-/// How many nodes fit into the address plan.
+/// Maximum number of nodes in the address plan.
 pub const MOST_NODES: u8 = 200;
 
 /// The folder of one bed.
@@ -45,37 +45,37 @@ impl Layout {
         self.root.join("log").join(format!("{part}.log"))
     }
 
-    /// One line of JSON for each write that reached an API server.
+    /// Audit log: one line of JSON for each write that reached an API server.
     pub fn audit_log(&self) -> PathBuf {
         self.log("audit")
     }
 
-    /// The socket of pid 1 of the bed.
+    /// Control socket of the bed's PID 1.
     pub fn control(&self) -> PathBuf {
         self.root.join("control.sock")
     }
 
-    /// Locked by the keeper as long as it lives: whoever can lock it knows the bed is dead.
+    /// Lock file that the keeper holds while it lives. If another process can lock it, the bed is dead.
     pub fn keeper_lock(&self) -> PathBuf {
         self.root.join("keeper.lock")
     }
 
-    /// What the keeper knows once the bed's namespaces stand.
+    /// State file that the keeper writes once the bed's namespaces are set up.
     pub fn keeper_state(&self) -> PathBuf {
         self.root.join("keeper.json")
     }
 
-    /// Written when the bed is complete.
+    /// Marker file, written when the bed is complete.
     pub fn up_marker(&self) -> PathBuf {
         self.root.join("up")
     }
 
-    /// For clients on the machine.
+    /// Kubeconfig for clients on the machine.
     pub fn kubeconfig(&self) -> PathBuf {
         self.root.join("kubeconfig")
     }
 
-    /// Volumes of the default storage class.
+    /// Folder for the volumes of the default storage class.
     pub fn volumes(&self) -> PathBuf {
         self.root.join("pv")
     }
@@ -102,12 +102,12 @@ impl NodeLayout {
         node_name(self.index)
     }
 
-    /// Becomes the node's `/var/lib`.
+    /// Mounted as the node's `/var/lib`.
     pub fn lib(&self) -> PathBuf {
         self.root.join("lib")
     }
 
-    /// Becomes the node's `/var/log`.
+    /// Mounted as the node's `/var/log`.
     pub fn log_folder(&self) -> PathBuf {
         self.root.join("log")
     }
@@ -116,7 +116,7 @@ impl NodeLayout {
         self.log_folder().join(format!("{part}.log"))
     }
 
-    /// The socket of pid 1 of the node.
+    /// Control socket of the node's PID 1.
     pub fn control(&self) -> PathBuf {
         self.root.join("control.sock")
     }
@@ -126,12 +126,12 @@ pub fn node_name(index: u8) -> String {
     format!("n{index}")
 }
 
-/// A node's address on the bridge.
+/// Address of a node on the bridge.
 pub fn node_address(index: u8) -> Ipv4Addr {
     Ipv4Addr::new(172, 30, 0, 10 + index)
 }
 
-/// The addresses of the pods on a node.
+/// IP range of the pods on a node.
 pub fn pod_range(index: u8) -> String {
     format!("10.244.{index}.0/24")
 }

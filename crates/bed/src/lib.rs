@@ -1,9 +1,9 @@
 //! A real Kubernetes with real Slurm images on one machine.
 //!
-//! The demo, the end-to-end tests and the benchmarks stand on it: a library for tests, the program `slipway-bed` for people.
+//! The demo, the end-to-end tests and the benchmarks run on it. Tests use the library, people use the program `slipway-bed`.
 //!
-//! A bed is a set of namespaces. Outside lives one process, the [`keeper`]; inside, the first process of the bed starts the control
-//! plane and, in namespaces of their own, the nodes. Nothing of it is visible on the machine but its processes and its folder.
+//! A bed is a set of namespaces. One process, the [`keeper`], runs outside. Inside, the first process of the bed starts the control plane and the
+//! nodes, each node in its own namespaces. Only its processes and its folder are visible on the machine.
 
 pub mod bed;
 pub mod cache;

@@ -1,4 +1,4 @@
-//! How busy this machine is right now: what it has left for one more, and how much of its time it does not get.
+//! Current load of this machine: its spare capacity, and the share of time in which work waits for a core.
 
 use std::fs;
 use std::time::Duration;
@@ -8,34 +8,34 @@ use std::time::Duration;
 struct Ticks {
     all: u64,
     idle: u64,
-    /// Taken away by the host of a virtual machine.
+    /// Taken by the host of a virtual machine.
     stolen: u64,
 }
 
-/// One reading of the machine's counters; two of them tell about the time between.
+/// One reading of the machine's counters; two readings describe the time between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     ticks: Ticks,
-    /// Time in which some process could have run and had no core. Zero on kernels that do not count it.
+    /// Time in which a runnable process had no core. Zero on kernels that do not count it.
     waited: Duration,
 }
 
 impl Reading {
-    /// Reads the counters. What cannot be read counts as zero, so that a machine without them looks idle.
+    /// Reads the counters. A counter that cannot be read counts as zero, so that a machine without it looks idle.
     pub fn now() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self { ticks: parse_ticks(&read("/proc/stat")), waited: parse_waited(&read("/proc/pressure/cpu")) }
     }
 
-    /// The share of what this machine was given of its cores that was used since an earlier reading, from 0 to 1. Steal time
-    /// is left out: it depends on other guests of the host, and waiting does not reduce it.
+    /// Share of the core time given to this machine that was used since an earlier reading, from 0 to 1. Steal time is left out: it depends on other
+    /// guests of the host, and waiting does not reduce it.
     pub fn busy_since(self, earlier: Self) -> f64 {
         let since = |of: fn(&Ticks) -> u64| of(&self.ticks).saturating_sub(of(&earlier.ticks));
         let given = since(|ticks| ticks.all).saturating_sub(since(|ticks| ticks.stolen));
         share(given.saturating_sub(since(|ticks| ticks.idle)), given)
     }
 
-    /// The share of the time since an earlier reading, `elapsed` ago, for which work had to wait for a core, from 0 to 1.
+    /// Share of the time since an earlier reading, `elapsed` ago, in which work waited for a core, from 0 to 1.
     pub fn stalled_since(self, earlier: Self, elapsed: Duration) -> f64 {
         let stolen = share(self.ticks.stolen.saturating_sub(earlier.ticks.stolen), self.ticks.all.saturating_sub(earlier.ticks.all));
         let waited = self.waited.saturating_sub(earlier.waited).as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -43,7 +43,7 @@ impl Reading {
     }
 }
 
-/// Memory that new processes can have without anybody being swapped out, in bytes.
+/// Memory available to new processes without swapping, in bytes.
 pub fn available_memory() -> u64 {
     parse_available(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
 }
@@ -53,16 +53,16 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+/// Parses the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
 fn parse_ticks(stat: &str) -> Ticks {
     let line = stat.lines().next().unwrap_or_default();
     let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|number| number.parse().ok()).collect();
     let at = |index: usize| ticks.get(index).copied().unwrap_or_default();
-    // What guests use is counted among `user` already.
+    // Guest time is already counted in `user`.
     Ticks { all: ticks.iter().take(8).sum(), idle: at(3) + at(4), stolen: at(7) }
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=<microseconds>`
+/// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=<microseconds>`.
 fn parse_waited(pressure: &str) -> Duration {
     let total = pressure.lines().find(|line| line.starts_with("some ")).and_then(|line| line.rsplit("total=").next());
     Duration::from_micros(total.and_then(|total| total.trim().parse().ok()).unwrap_or_default())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// A bed's name: part of folder, host and control group names, so it is short and plain.
+/// A bed's name. It is part of folder, host and control group names, so it is short and plain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BedName(String);

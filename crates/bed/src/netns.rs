@@ -1,4 +1,4 @@
-//! Reaching into a bed's network from a process that stays outside.
+//! Access to a bed's network from a process outside it.
 
 use std::fs::File;
 use std::io;
@@ -12,17 +12,17 @@ use tokio::sync::oneshot;
 
 use crate::failure::{Context, Failure};
 
-/// How long a connection inside a bed may take; nothing there is further away than this machine.
+/// Timeout of a connection inside a bed; every peer is on this machine.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Opens connections inside a bed. A socket belongs to the network it was made in for ever, so it can be used outside.
+/// Opens connections inside a bed. A socket stays in the network namespace it was created in, so it can be used from outside.
 #[derive(Clone)]
 pub struct Connector {
     requests: Sender<(SocketAddr, oneshot::Sender<io::Result<TcpStream>>)>,
 }
 
 impl Connector {
-    /// `pid` is a process that lives in the bed's network.
+    /// Starts a thread in the bed's network; `pid` is a process in that network.
     pub fn enter(pid: u32) -> Result<Self, Failure> {
         let (requests, received) = mpsc::channel::<(SocketAddr, oneshot::Sender<io::Result<TcpStream>>)>();
         let (entered, ready) = mpsc::channel();
@@ -53,9 +53,9 @@ impl Connector {
     }
 }
 
-/// Listens inside the network of `pid`, for a server that lives outside.
+/// Listens inside the network of `pid`, for a server that runs outside.
 pub fn listen(pid: u32, address: SocketAddr) -> Result<TcpListener, Failure> {
-    // A thread of its own, because the move into the bed's network is for the thread's whole life.
+    // A separate thread, because it stays in the bed's network for the rest of its life.
     let listening = std::thread::spawn(move || {
         enter(pid)?;
         TcpListener::bind(address).context(|| format!("could not listen on {address} inside the bed"))
@@ -63,10 +63,10 @@ pub fn listen(pid: u32, address: SocketAddr) -> Result<TcpListener, Failure> {
     listening.join().unwrap_or_else(|_| Err(Failure::new("listening inside the bed went wrong")))
 }
 
-/// Whether the DNS server at `server`, inside the network of `pid`, knows the address of `name`.
+/// True if the DNS server at `server`, inside the network of `pid`, has an address for `name`.
 pub fn resolves(pid: u32, server: Ipv4Addr, name: &str) -> Result<bool, Failure> {
     let query = dns_query(name);
-    // A thread of its own, because the move into the bed's network is for the thread's whole life.
+    // A separate thread, because it stays in the bed's network for the rest of its life.
     let asked = std::thread::spawn(move || {
         enter(pid)?;
         let what = || "could not ask the bed's DNS".to_owned();
@@ -74,7 +74,7 @@ pub fn resolves(pid: u32, server: Ipv4Addr, name: &str) -> Result<bool, Failure>
         socket.set_read_timeout(Some(Duration::from_millis(300))).context(what)?;
         let mut answer = [0; 512];
         let length = socket.send_to(&query, (server, 53)).and_then(|_| socket.recv(&mut answer));
-        // No answer yet is no failure: the server is still starting.
+        // No answer yet is not a failure: the server is still starting.
         Ok(length.is_ok_and(|length| has_answer(&answer[..length])))
     });
     asked.join().unwrap_or_else(|_| Err(Failure::new("asking the bed's DNS went wrong")))
@@ -87,7 +87,7 @@ fn enter(pid: u32) -> Result<(), Failure> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).context(what)
 }
 
-/// A question for the IPv4 address of `name`, as RFC 1035 writes it.
+/// Query for the IPv4 address of `name`, encoded as in RFC 1035.
 fn dns_query(name: &str) -> Vec<u8> {
     let mut query = vec![0x51, 0x19, 0x01, 0x00, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in name.split('.').filter(|label| !label.is_empty()) {
@@ -98,7 +98,7 @@ fn dns_query(name: &str) -> Vec<u8> {
     query
 }
 
-/// An answer without error (the low half of byte 3) that holds at least one record (bytes 6 and 7).
+/// True if the answer has no error (the low half of byte 3) and at least one record (bytes 6 and 7).
 fn has_answer(message: &[u8]) -> bool {
     message.len() > 12 && message[3].is_multiple_of(16) && (message[6], message[7]) != (0, 0)
 }

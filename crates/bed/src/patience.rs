@@ -1,18 +1,18 @@
-//! The one limit of every wait in a test. It ends no wait that makes progress on a slow machine: time in which work had to wait for a core
-//! counts little.
+//! The one timeout of every wait in a test. It does not end a wait that makes progress on a slow machine: time in which work waited for a core counts
+//! little.
 
 use std::time::{Duration, Instant};
 
 use crate::machine::Reading;
 
-/// How long a wait may take on a machine with cores to spare: more than the longest of Slurm's and Kubernetes' own timers, twice.
+/// Timeout on a machine with spare cores: more than twice the longest of Slurm's and Kubernetes' own timers.
 pub const PATIENCE: Duration = Duration::from_mins(3);
-/// How much of a moment without a free core counts. So a machine that is always short of cores is waited for five times as long.
+/// Weight of time without a free core. A machine that is always short of cores gets five times as long.
 const STALLED_COUNTS: f64 = 0.2;
-/// Between two readings of the machine's counters.
+/// Interval between two readings of the machine's counters.
 const READ_EVERY: Duration = Duration::from_millis(500);
 
-/// A wait that began.
+/// A wait in progress.
 #[derive(Debug)]
 pub struct Patience {
     began: Instant,
@@ -27,7 +27,7 @@ impl Patience {
         Self { began: now, read: now, reading: Reading::now(), spent: Duration::ZERO }
     }
 
-    /// True when the machine had time enough for what is waited for.
+    /// True if the machine had enough time for the awaited event.
     pub fn is_exhausted(&mut self) -> bool {
         let elapsed = self.read.elapsed();
         if elapsed >= READ_EVERY {
@@ -39,13 +39,13 @@ impl Patience {
         self.spent > PATIENCE
     }
 
-    /// How long the wait has lasted, for messages.
+    /// Time since the wait began, for messages.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 }
 
-/// The part of a time that counts.
+/// The part of `elapsed` that counts towards the timeout.
 fn counted(elapsed: Duration, stalled: f64) -> Duration {
     elapsed.mul_f64(1.0 - (1.0 - STALLED_COUNTS) * stalled)
 }

@@ -1,4 +1,4 @@
-//! Certificates of one bed: two authorities, one certificate per daemon, kubeconfigs.
+//! Certificates of one bed: two CAs, one certificate per daemon, kubeconfigs.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::failure::{Context, Failure};
 use crate::layout::{self, CONTROL_PLANE, KUBERNETES_SERVICE};
 
-/// The folder of a bed's keys; made once per bed, gone with it.
+/// Folder of a bed's keys; created once per bed and removed with it.
 #[derive(Debug)]
 pub struct Pki {
     folder: PathBuf,
@@ -37,12 +37,12 @@ impl Pki {
         self.folder.join(format!("{name}.conf"))
     }
 
-    /// The public half of the key that signs service account tokens.
+    /// Public half of the key that signs service account tokens.
     pub fn service_account_public_key(&self) -> PathBuf {
         self.folder.join("sa.pub")
     }
 
-    /// Makes every key of the control plane.
+    /// Creates all keys of the control plane.
     pub fn create(&self) -> Result<(), Failure> {
         fs::create_dir_all(&self.folder).context(|| format!("could not make {}", self.folder.display()))?;
         let ca = authority("slipway-bed")?;
@@ -92,7 +92,7 @@ impl Pki {
         Ok(())
     }
 
-    /// Makes the keys of one node, signed by the authority made before.
+    /// Creates the keys of one node, signed by the existing CA.
     pub fn create_node(&self, index: u8) -> Result<(), Failure> {
         let name = layout::node_name(index);
         let key = KeyPair::from_pem(&read(&self.key("ca"))?).context(|| "could not read the bed's own authority".to_owned())?;
@@ -108,7 +108,7 @@ impl Pki {
         self.write_kubeconfig(&name, &self.kubeconfig(&name), &[format!("https://{CONTROL_PLANE}:{}", layout::API_PORT)])
     }
 
-    /// Writes a kubeconfig with one context per server; the first is `bed` and current.
+    /// Writes a kubeconfig with one context per server; the first is named `bed` and is current.
     pub fn write_kubeconfig(&self, user: &str, path: &Path, servers: &[String]) -> Result<(), Failure> {
         let context = |i: usize| if i == 0 { "bed".to_owned() } else { format!("bed-{}", i + 1) };
         let ca = read(&self.cert("ca"))?;
@@ -130,7 +130,7 @@ impl Pki {
                 "client-key-data": base64(&read(&self.key(user))?),
             }}],
         });
-        // JSON is YAML.
+        // JSON is valid YAML.
         write_private(path, &format!("{config:#}\n"))
     }
 
@@ -201,7 +201,7 @@ fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn base64(text: &str) -> String {
     use k8s_openapi::ByteString;
-    // ByteString is serialised as standard base64, which saves a dependency for one function.
+    // ByteString serialises as standard base64, which saves a dependency for one function.
     let value = serde_json::to_value(ByteString(text.as_bytes().to_vec())).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }

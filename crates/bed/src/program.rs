@@ -1,4 +1,4 @@
-//! Running other programs: output in a log, the last line on the step, a failure that shows both.
+//! Runs other programs: output goes to a log, the latest line is shown on the step, and a failure shows the end of the output.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A run of `program`, found on the path unless it has a slash.
+    /// A run of `program`, looked up on the PATH unless it contains a slash.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         let program = program.as_ref();
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
@@ -46,28 +46,28 @@ impl Program {
         self
     }
 
-    /// The folder it runs in.
+    /// Sets the working directory.
     #[must_use]
     pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.command.current_dir(dir);
         self
     }
 
-    /// Appends everything it prints to this file.
+    /// Appends the output of [`Self::run`] to this file.
     #[must_use]
     pub fn log(mut self, path: impl Into<PathBuf>) -> Self {
         self.log = Some(path.into());
         self
     }
 
-    /// What to try when it fails.
+    /// Sets the remedy shown if it fails.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// Runs it to its end; its newest line of output is shown on the step.
+    /// Runs the program to its end; the step shows its latest line of output.
     pub fn run(mut self, step: &Step) -> Result<(), Failure> {
         let mut log = match &self.log {
             Some(path) => Some(open_log(path)?),
@@ -76,12 +76,12 @@ impl Program {
         if let Some(log) = &mut log {
             let _ = writeln!(log, "+ {}", self.line());
         }
-        // Both streams into one pipe, so that the log keeps the order in which the program wrote them.
+        // Both streams share one pipe, so that the log keeps the order in which the program wrote them.
         let (reader, writer) = std::io::pipe().context(|| "could not make a pipe".to_owned())?;
         let stdout = writer.try_clone().context(|| "could not share a pipe".to_owned())?;
         self.command.stdout(stdout).stderr(writer);
         let mut child = self.command.spawn().map_err(|error| self.not_started(&error))?;
-        // Our own copies of the writing end must go, or the reader would never see its end.
+        // Our own copies of the write end must be closed, or the reader would never see end of file.
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut tail: Vec<String> = Vec::new();
         for line in BufReader::new(reader).split(b'\n') {
@@ -112,7 +112,7 @@ impl Program {
         Err(failure)
     }
 
-    /// Runs it to its end and returns what it wrote to standard output.
+    /// Runs the program to its end and returns its standard output.
     pub fn output(mut self) -> Result<String, Failure> {
         let output = self.command.output().map_err(|error| self.not_started(&error))?;
         if output.status.success() {
@@ -126,12 +126,12 @@ impl Program {
         Err(failure)
     }
 
-    /// Runs it to its end with `input` on its standard input; returns its standard output.
+    /// Runs the program to its end with `input` on standard input and returns its standard output.
     pub fn feed(mut self, input: &str) -> Result<String, Failure> {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(|error| self.not_started(&error))?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that ends before it has read everything says why on its standard error.
+            // A program that exits before it has read everything reports the reason on standard error.
             let _ = stdin.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().context(|| format!("could not wait for {}", self.name))?;

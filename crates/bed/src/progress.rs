@@ -1,4 +1,4 @@
-//! What a person sees while long work goes on: the step, what it waits for, how long it took.
+//! Progress output during long work: the step, what it waits for, the time it took.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a terminal line is redrawn.
+/// Interval between redraws of the terminal line.
 const REDRAW: Duration = Duration::from_millis(200);
-/// How often a step that still runs says so where there is no terminal to redraw.
+/// Interval between messages of a running step if there is no terminal to redraw.
 const REMIND: Duration = Duration::from_secs(20);
 
-/// Where steps are shown.
+/// Destination of progress output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// On standard error: one redrawn line on a terminal, one line per finished step elsewhere.
+    /// Standard error: one redrawn line on a terminal, one line per finished step elsewhere.
     Shown,
-    /// Nowhere: for tests that bring up many beds.
+    /// No output, for tests that bring up many beds.
     Quiet,
 }
 
-/// One step of long work. Dropped without [`Step::done`] it counts as given up and says so.
+/// One step of long work. If it is dropped without [`Step::done`], it is reported as failed.
 pub struct Step {
     name: String,
     started: Instant,
@@ -30,7 +30,7 @@ pub struct Step {
 }
 
 impl Progress {
-    /// Starts a step; `name` reads as a statement of what is being done ("building Kubernetes").
+    /// Starts a step; `name` describes the work ("building Kubernetes").
     pub fn step(self, name: impl Into<String>) -> Step {
         let name = name.into();
         let waits_for = Arc::new(Mutex::new(String::new()));
@@ -44,7 +44,7 @@ impl Progress {
         Step { name, started, waits_for, show: self, ticker }
     }
 
-    /// Prints a line of its own.
+    /// Prints a separate line.
     pub fn say(self, line: impl AsRef<str>) {
         if self == Self::Shown {
             write_line(line.as_ref());
@@ -53,28 +53,28 @@ impl Progress {
 }
 
 impl Step {
-    /// Says what the step waits for now.
+    /// Sets what the step is waiting for.
     pub fn waits_for(&self, what: impl Into<String>) {
         *self.waits_for.lock().unwrap_or_else(PoisonError::into_inner) = what.into();
     }
 
-    /// Ends the step well and prints its line with its time.
+    /// Ends the step successfully and prints its line with the elapsed time.
     pub fn done(self) {
         self.done_with("");
     }
 
-    /// Like [`Step::done`], with a note behind the name.
+    /// Like [`Step::done`], with a note after the name.
     pub fn done_with(mut self, note: impl AsRef<str>) {
         self.finish("ok", note.as_ref());
     }
 
-    /// Ends the step without a line, for work that turned out to be done already.
+    /// Ends the step without a line, for work that was already done.
     pub fn nothing_to_do(mut self) {
         self.stop_ticker();
         self.show = Progress::Quiet;
     }
 
-    /// How long the step has run.
+    /// Time since the step began.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -107,7 +107,7 @@ impl Drop for Step {
     }
 }
 
-/// A time as people compare it: tenths below a minute, whole seconds above.
+/// Formats a time for people: tenths below a minute, whole seconds above.
 pub fn seconds(elapsed: Duration) -> String {
     let total = elapsed.as_secs_f64();
     if total < 60.0 {
@@ -135,12 +135,12 @@ fn tick(name: &str, waits_for: &Mutex<String>, started: Instant, stopped: &mpsc:
     }
 }
 
-/// Replaces the terminal's current line; cut so that it never wraps (a wrapped line cannot be taken back).
+/// Replaces the terminal's current line. Cut so that it never wraps, because a wrapped line cannot be erased.
 fn redraw(line: &str) {
     let width = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col)).max(20);
     let cut: String = line.chars().take(width - 1).collect();
     let mut err = std::io::stderr().lock();
-    // A terminal that went away is no reason to stop the work.
+    // A closed terminal is no reason to stop the work.
     let _ = write!(err, "\r\x1b[K{cut}").and_then(|()| err.flush());
 }
 

@@ -1,4 +1,4 @@
-//! Volumes of the default storage class: a folder of the machine for each claim, the same on every node, so both RWO and RWX work.
+//! Volumes of the default storage class: a folder on the machine for each claim, the same on every node, so both RWO and RWX work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,12 +11,12 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::json;
 
-/// The class whose claims are answered here, and the provisioner it names.
+/// Storage class whose claims are handled here, and the provisioner it names.
 const CLASS: &str = "bed";
 const PROVISIONER: &str = "slipway.dev/bed";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// Answers claims for ever; a failed answer is logged and tried again with the watch's next event.
+/// Provisions and removes volumes forever; a failure is logged and retried on the watch's next event.
 pub async fn run(client: Client, folder: PathBuf) {
     let claims = watcher(Api::<PersistentVolumeClaim>::all(client.clone()), watcher::Config::default())
         .default_backoff()
@@ -44,11 +44,11 @@ pub async fn run(client: Client, folder: PathBuf) {
 async fn answer(client: &Client, folder: &Path, claim: &PersistentVolumeClaim) -> Result<(), kube::Error> {
     let Some(volume) = volume_for(claim, folder) else { return Ok(()) };
     let path = folder.join(volume.metadata.name.as_deref().unwrap_or_default());
-    // Any user of any pod may write, as into a shared file system exported to all.
+    // Any user of any pod may write, as on a shared file system exported to all.
     let made = fs::create_dir_all(&path).and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o777)));
     made.map_err(|error| kube::Error::Service(Box::new(error)))?;
     match Api::all(client.clone()).create(&PostParams::default(), &volume).await {
-        // Seen again before the claim was bound.
+        // The claim was seen again before it was bound.
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         result => result.map(drop),
     }
@@ -69,7 +69,7 @@ async fn release(client: &Client, folder: &Path, volume: &PersistentVolume) -> R
     }
 }
 
-/// The volume that answers a pending claim of our class; none for any other claim.
+/// The volume for a pending claim of our class, or `None` for any other claim.
 fn volume_for(claim: &PersistentVolumeClaim, folder: &Path) -> Option<PersistentVolume> {
     let spec = claim.spec.as_ref()?;
     let bound = spec.volume_name.as_deref().is_some_and(|name| !name.is_empty());

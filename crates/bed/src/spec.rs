@@ -1,4 +1,4 @@
-//! What a bed is asked to be.
+//! Requested configuration of a bed.
 
 use std::path::PathBuf;
 
@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Context, Failure};
 use crate::layout::{Layout, MOST_NODES};
 
-/// How much of Kubernetes a bed runs.
+/// Part of Kubernetes that a bed runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Extent {
-    /// etcd and API servers; a controller manager if asked for. For tests of the API.
+    /// etcd and API servers, and a controller manager if requested. For tests of the API.
     ApiOnly { controllers: bool },
-    /// Everything, with this many nodes.
+    /// All of Kubernetes, with this many nodes.
     Cluster { nodes: u8 },
 }
 
-/// A bed as its files record it; the namespaces' first processes read it.
+/// A bed as its files record it; the first processes of its namespaces read it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Spec {
     pub extent: Extent,
-    /// How many API servers share the one etcd.
+    /// Number of API servers on the one etcd.
     pub api_servers: u8,
-    /// The host's port of the first API server; zero lets the kernel choose.
+    /// Host port of the first API server; zero lets the kernel choose.
     pub port: u16,
-    /// Programs by the names of their daemons.
+    /// Location of the daemons' programs.
     pub programs: Programs,
-    /// The template of a node's container store.
+    /// Template of a node's containerd root.
     pub golden: PathBuf,
 }
 
-/// Where the daemons' programs lie.
+/// Folders of the daemons' programs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Programs {
-    /// Links named after each Kubernetes daemon.
+    /// Folder with a link named after each Kubernetes daemon.
     pub kubernetes: PathBuf,
-    /// Programs taken out of the distribution's packages: etcd and kubectl.
+    /// Folder with programs from the distribution's packages: etcd and kubectl.
     pub distribution: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl Extent {
         }
     }
 
-    /// Refuses what does not fit into the bed's addresses.
+    /// Rejects a node count that does not fit into the bed's addresses.
     pub fn check(self) -> Result<Self, Failure> {
         match self {
             Self::Cluster { nodes } if nodes == 0 || nodes > MOST_NODES => {

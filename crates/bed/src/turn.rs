@@ -1,8 +1,8 @@
-//! Turns on this machine: heavy tests run side by side, as many as it carries at that moment.
+//! Turns on this machine: heavy tests run concurrently, as many as the machine can carry at the moment.
 //!
-//! Whoever wants a turn queues at one door, in the order of arrival. The first in the queue waits for a moment in which cores and memory are left, and
-//! goes in. The next one looks at the machine with the first one's load on it. So there is no number to choose: waiting for Slurm's and Kubernetes' own
-//! clocks overlaps, work does not pile up.
+//! Processes that need a turn queue in the order of arrival. The first in the queue waits until enough cores and memory are free, then starts. The
+//! next one then measures the machine with the load of the first one on it. So there is no limit to choose: waits for Slurm's and Kubernetes' own
+//! timers overlap, and work does not pile up.
 
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -15,42 +15,42 @@ use crate::failure::Failure;
 use crate::machine::{Reading, available_memory};
 use crate::progress::Progress;
 
-/// Set by `make test`: a file to which everybody adds how long they waited, so that it is not taken for the time that they need.
+/// Environment variable set by `make test`: a file to which each test adds its waiting time, so that it is not counted as running time.
 pub const WAITS: &str = "SLIPWAY_WAITS";
-/// Set by `make flakes`: so many have their turn at once, however busy the machine is.
+/// Environment variable set by `make flakes`: the number of concurrent turns, however busy the machine is.
 pub const CROWD: &str = "SLIPWAY_CROWD";
-/// The share of the cores that may be in use when another one begins. What begins needs more than its share for some seconds, then it mostly waits.
+/// Share of the cores that may be in use when another test begins. A new test needs more than its share for some seconds, then it mostly waits.
 const BUSY: f64 = 0.8;
-/// Memory that must be free: a cluster with its daemons takes less than half of it.
+/// Memory that must be free; a cluster with its daemons takes less than half of it.
 const MEMORY: u64 = 2 << 30;
-/// How long the machine is looked at: longer than the breath between two busy moments.
+/// Duration of one load measurement: longer than the pause between two busy moments.
 const LOOK: Duration = Duration::from_millis(1500);
-/// The beginning of the names of the locks that those inside hold.
+/// Name prefix of the locks of running turns.
 const INSIDE: &str = "turn-";
 
-/// The beginning of the names of the locks that those in the queue hold; the rest of the name is their place.
+/// Name prefix of the locks of queued processes; the rest of the name is their position.
 const QUEUED: &str = "queue-";
-/// How often somebody in the queue looks whether it is the first.
+/// Interval at which a queued process checks if it is the first.
 const ADVANCE: Duration = Duration::from_millis(200);
 
-/// Turns of this process so far.
+/// Number of turns of this process so far.
 static TURNS: AtomicUsize = AtomicUsize::new(0);
 
-/// Somebody's turn, until it is dropped or its process ends.
+/// A turn; it lasts until it is dropped or its process ends.
 #[derive(Debug)]
 pub struct Turn {
     _lock: CacheLock,
 }
 
 impl Turn {
-    /// Waits until this machine has room. Whoever is alone has.
+    /// Waits until this machine has room. There always is if no other turn is running.
     pub async fn take(cache: &Cache) -> Result<Self, Failure> {
         let cache = cache.clone();
         let waiting = tokio::task::spawn_blocking(move || Self::take_blocking(&cache));
         waiting.await.unwrap_or_else(|error| Err(Failure::new(format!("could not wait for a turn: {error}"))))
     }
 
-    /// The same where nothing is awaited.
+    /// Blocking version of [`Self::take`].
     pub fn take_blocking(cache: &Cache) -> Result<Self, Failure> {
         let (quiet, began) = (|| Progress::Quiet.step("waiting for a turn"), Instant::now());
         let place = place();
@@ -74,7 +74,7 @@ impl Turn {
     }
 }
 
-/// Adds a line with the name of this process's test and its seconds. A file that cannot be written costs a figure, and no test.
+/// Adds a line with the name of this process's test and the seconds it waited. If the file cannot be written, only that figure is lost.
 fn note_wait(waited: Duration) {
     let test = std::env::args().skip(1).find(|word| !word.starts_with('-'));
     if let (Some(path), Some(test)) = (std::env::var_os(WAITS), test)
@@ -91,7 +91,7 @@ fn has_room(inside: usize, crowd: Option<usize>, busy: f64, memory: u64) -> bool
     }
 }
 
-/// A place at the end of the queue: the name of a lock. Names sort by the time of arrival.
+/// A position at the end of the queue: the name of a lock. Names sort by the time of arrival.
 #[allow(
     clippy::disallowed_methods,
     reason = "a place has to mean the same to all processes of this machine, and a wrong clock costs only the order"
@@ -101,8 +101,8 @@ fn place() -> String {
     format!("{QUEUED}{:020}-{}-{}", now.as_nanos(), std::process::id(), TURNS.load(Ordering::Relaxed))
 }
 
-/// Names of the locks with this beginning that a process holds. One that is free belongs to a process that was killed or is about to hold it; the lock
-/// is made again by whoever finds its file gone, so it can be removed.
+/// Names of the locks with this prefix that a process holds. A free one belongs to a process that was killed or is about to lock it. It can be
+/// removed, because a process that finds its lock file gone creates it again.
 fn held(cache: &Cache, beginning: &str) -> Vec<String> {
     let locks = fs::read_dir(cache.path("lock")).into_iter().flatten().flatten();
     let is_held = |path: &Path| File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
@@ -115,7 +115,7 @@ fn held(cache: &Cache, beginning: &str) -> Vec<String> {
         if is_held(&entry.path()) {
             held.push(name);
         } else {
-            // Gone already is as good.
+            // It may already be gone.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -143,7 +143,7 @@ mod tests {
         let (sender, entered) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| sender.send(Turn::take_blocking(&cache)));
-            // The second is in the queue, and stays there however much room there is.
+            // The second process is queued, and stays queued however much room there is.
             while held(&cache, QUEUED).len() < 2 {
                 std::thread::yield_now();
             }

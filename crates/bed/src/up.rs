@@ -1,4 +1,4 @@
-//! Bringing a bed up: namespaces, control plane, nodes, DNS, each step with its time.
+//! Brings a bed up: namespaces, control plane, nodes, DNS; each step is timed.
 
 use std::fs;
 use std::future::Future;
@@ -31,16 +31,16 @@ use crate::tool;
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// A bed that is wanted.
+/// A requested bed.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub name: BedName,
     pub extent: Extent,
-    /// API servers on the one etcd.
+    /// Number of API servers on the one etcd.
     pub api_servers: u8,
-    /// The machine's port of the first API server; zero lets the kernel choose.
+    /// Host port of the first API server; zero lets the kernel choose.
     pub port: u16,
-    /// Images that every node has from the start, beside those of the cluster itself.
+    /// Images that every node has from the start, besides those of the cluster itself.
     pub images: Vec<Image>,
     pub progress: Progress,
 }
@@ -55,15 +55,15 @@ impl Wanted {
     }
 }
 
-/// What a bed stands on.
+/// Programs and images that a bed needs to start.
 #[derive(Debug)]
 pub struct Prepared {
     pub programs: Programs,
-    /// The template of a node's container store; empty where there are no nodes.
+    /// Template of a node's containerd root; empty if there are no nodes.
     pub golden: PathBuf,
 }
 
-/// Installs and builds everything a bed needs; in a fraction of a second when all is there.
+/// Installs and builds everything a bed needs; takes a fraction of a second if nothing is missing.
 pub fn prepare(cache: &Cache, wanted: &Wanted) -> Result<Prepared, Failure> {
     wanted.extent.check()?;
     doctor::check(cache)?;
@@ -78,7 +78,7 @@ pub fn prepare(cache: &Cache, wanted: &Wanted) -> Result<Prepared, Failure> {
     Ok(Prepared { programs, golden })
 }
 
-/// Builds what is missing of these images.
+/// Builds the missing ones of these images and returns all of them.
 pub fn build_images(cache: &Cache, progress: Progress, images: &[Image]) -> Result<Vec<Archive>, Failure> {
     let coredns = if images.contains(&Image::CoreDns) { Some(tool::go::ensure_coredns(cache, progress)?) } else { None };
     // Built by cargo into the same folder as the bed's own program.
@@ -86,11 +86,11 @@ pub fn build_images(cache: &Cache, progress: Progress, images: &[Image]) -> Resu
     image::build(cache, progress, images, &Inputs { coredns, operator })
 }
 
-/// Brings a bed up; the handle owns it.
+/// Brings a bed up; the returned handle owns it.
 pub async fn up(cache: &Cache, wanted: &Wanted) -> Result<Bed, Failure> {
     let Prepared { programs, golden } = prepare(cache, wanted)?;
     let layout = Layout::new(cache, &wanted.name);
-    // Two `up` of one name at once: the second waits here, then finds the first one's bed.
+    // Two concurrent `up` of one name: the second waits here, then finds the first one's bed.
     let waiting = wanted.progress.step("waiting for an earlier bed of this name");
     let _lock = cache.lock(&format!("up-{}", wanted.name), &waiting)?;
     if keeper::lives(&layout) {
@@ -110,7 +110,7 @@ pub async fn up(cache: &Cache, wanted: &Wanted) -> Result<Bed, Failure> {
     match outcome {
         Ok(()) => Ok(bed),
         Err(failure) => {
-            // The logs are what a person needs now, so only the processes go.
+            // The logs are needed now, so only the processes are killed.
             bed.leash = None;
             Err(failure)
         }
@@ -125,7 +125,7 @@ async fn bring_up(bed: &mut Bed, pki: &Pki, progress: Progress) -> Result<(), Fa
     for index in 0..spec.api_servers {
         control::ask(&socket, &Request::Start(control_plane::apiserver(layout, spec, pki, index)))?;
     }
-    // Nodes start at once: everything on them tries again until the API server answers.
+    // Nodes start right away: everything on them retries until the API server responds.
     for index in 1..=spec.extent.nodes() {
         bed.start_node(index)?;
     }
@@ -161,7 +161,7 @@ async fn cluster(bed: &Bed, nodes: u8, progress: Progress) -> Result<(), Failure
     Ok(())
 }
 
-/// Asks until the answer is yes. A part that ended by itself ends the wait at once, with its log.
+/// Polls until the answer is true. If a part ended by itself, fails at once with that part's log.
 async fn eventually<F: Future<Output = Result<bool, Failure>>>(bed: &Bed, what: &str, ask: impl Fn() -> F) -> Result<(), Failure> {
     let mut patience = Patience::start();
     while !ask().await? {
@@ -183,7 +183,7 @@ async fn eventually<F: Future<Output = Result<bool, Failure>>>(bed: &Bed, what: 
 
 async fn is_ready(client: &Client) -> Result<bool, Failure> {
     let request = http::Request::get("/readyz").body(Vec::new()).context(|| "could not ask for /readyz".to_owned())?;
-    // Refused connections and failing checks are what starting looks like.
+    // Refused connections and failing checks are normal during the start.
     Ok(client.request_text(request).await.is_ok())
 }
 
@@ -218,7 +218,7 @@ fn start_keeper(cache: &Cache, layout: &Layout, spec: &Spec, step: &Step) -> Res
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(errors)
-        // Out of reach of the terminal's Ctrl-C: the leash decides about its life.
+        // Own process group, so that the terminal's Ctrl-C does not reach it: only the leash ends it.
         .process_group(0)
         .spawn()
         .context(|| "could not start the bed's keeper".to_owned())?;
@@ -231,21 +231,21 @@ fn start_keeper(cache: &Cache, layout: &Layout, spec: &Spec, step: &Step) -> Res
     if word.trim() != keeper::STANDING {
         return Err(Failure::new("the bed's keeper ended before the namespaces stood").with_log(&log).advise("`slipway-bed doctor`"));
     }
-    // Nobody waits for this child: a keeper outlives us or is killed by us, and init reaps it.
+    // This child is not waited for: a keeper outlives this process or is killed by it, and init reaps it.
     drop(child);
     let state = KeeperState::read(layout)?;
     Ok(Bed { cache: cache.clone(), layout: layout.clone(), spec: spec.clone(), state, leash })
 }
 
-/// A copy of the bed's own program among its files: its processes start others of it for as long as the bed lives, and cargo may replace the original
-/// meanwhile.
+/// Copies the bed's own program into its folder. The bed's processes start further ones from it while the bed lives, and cargo may replace the
+/// original in the meantime.
 fn copy_program(layout: &Layout) -> Result<PathBuf, Failure> {
     let copy = layout.root.join("slipway-bed");
     fs::copy(program()?, &copy).context(|| format!("could not write {}", copy.display()))?;
     Ok(copy)
 }
 
-/// The bed's own program: this process's, or its neighbour in the build folder, where tests lie in `deps` one level below.
+/// The bed's own program: in the folder of this process's program, or one level above, because tests are built into `deps`.
 fn program() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe().context(|| "could not find our own program".to_owned())?;
     own.ancestors()
@@ -256,7 +256,7 @@ fn program() -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new("the program slipway-bed is not built").advise("`cargo build --package slipway-bed`"))
 }
 
-/// Removes what a bed that died has left.
+/// Removes the leftovers of a dead bed.
 fn take_remains_down(layout: &Layout) -> Result<(), Failure> {
     crate::cgroup::remove(&layout.cgroup())?;
     if layout.root.exists() {
@@ -276,7 +276,7 @@ fn already_up(cache: &Cache, wanted: &Wanted) -> Failure {
         .advise(format!("use it, or take it down first: `slipway-bed down --name {name}`"))
 }
 
-/// Takes a bed down by name; says whether there was one.
+/// Takes a bed down by name; returns true if there was one.
 pub fn down(cache: &Cache, name: &BedName) -> Result<bool, Failure> {
     let layout = Layout::new(cache, name);
     let existed = layout.root.exists();

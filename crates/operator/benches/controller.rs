@@ -1,4 +1,4 @@
-//! How long a pass over an unchanged Controller computes, beside what it reads: `make bench`.
+//! Compute time of a reconcile of an unchanged Controller, without its reads: `make bench`.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 
 use std::collections::BTreeMap;

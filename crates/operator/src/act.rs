@@ -1,4 +1,4 @@
-//! Carries actions out: each can be repeated, each delete is bound to a UID, creations start slowly.
+//! Executes actions. Every action is idempotent, every delete is bound to a UID, and creations start in small batches.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -32,19 +32,19 @@ use crate::{
     owner::owners_stay,
 };
 
-/// Pods that are written to side by side.
+/// Pods written to concurrently.
 const PODS_AT_ONCE: usize = 32;
 
-/// The owner of worker pods, and how to make one.
+/// Owner of worker pods, with the function that renders one.
 pub(crate) struct Workers<'a> {
     pub(crate) nodeset: &'a NodeSet,
     pub(crate) namespace: &'a str,
     pub(crate) owner_uid: &'a str,
-    /// Makes the pod for a place, with this hostname.
+    /// Renders the pod for a slot, with this hostname.
     pub(crate) render: &'a (dyn Fn(&Slot, &str) -> Result<Value, slipway_render::Invalid> + Sync),
 }
 
-/// A worker pod that is to be made.
+/// A worker pod to create.
 struct New<'a> {
     slot: &'a Slot,
     name: &'a str,
@@ -57,7 +57,7 @@ impl Workers<'_> {
     }
 }
 
-/// Does everything in `actions`, in their order; stops at the first failure. `workers` is for kinds that have them.
+/// Executes `actions` in order, creations last. Stops at the first failure. `workers` is set for kinds that have them.
 pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, context: &Context) -> Result<(), Error> {
     let mut creations = Vec::new();
     for group in actions.chunk_by(are_done_side_by_side) {
@@ -104,7 +104,7 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
                 tracing::warn!(pod = %format!("{namespace}/{name}"), %why, "deleting");
                 delete(Id { namespace, name, uid }, *grace, context).await?;
             }
-            // Slurm is told by the cluster's own task; and only NodeSets have workers.
+            // Slurm commands are sent by the cluster's own task, and only NodeSets have workers.
             (
                 Action::Reconfigure { .. }
                 | Action::Drain { .. }
@@ -134,7 +134,7 @@ pub(crate) async fn act(actions: &[Action], workers: Option<&Workers<'_>>, conte
         }
     }
     let Some(workers) = workers else { return Ok(()) };
-    // 1, 2, 4, 8 ... side by side: where creation fails for all (a quota, a webhook), it fails for one first.
+    // Batches of 1, 2, 4, 8 ...: if all creations would fail (a quota, a webhook), only one request fails first.
     let mut rest = creations.as_slice();
     let mut batch = 1;
     while !rest.is_empty() {
@@ -152,7 +152,7 @@ fn are_done_side_by_side(one: &Action, next: &Action) -> bool {
     are_deletions || (is_written_on_a_pod(one) && is_written_on_a_pod(next))
 }
 
-/// Several side by side: one after the other, a thousand would take longer than a pass may.
+/// Deletes workers concurrently: one after the other, a thousand would exceed the deadline of a reconcile.
 async fn delete_workers(actions: &[Action], workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
     let delete = async |action: &Action| match action {
         Action::DeleteWorker { name, uid } => delete(Id { namespace: workers.namespace, name, uid }, None, context).await,
@@ -164,12 +164,12 @@ async fn delete_workers(actions: &[Action], workers: &Workers<'_>, context: &Con
     Ok(())
 }
 
-/// Whether it changes what a pod says, and nothing else.
+/// True if the action changes only labels, annotations or conditions of a pod.
 pub(crate) fn is_written_on_a_pod(action: &Action) -> bool {
     matches!(action, Action::MarkPod { .. } | Action::ShowConditions { .. })
 }
 
-/// Several side by side, as there may be thousands. One that fails keeps no other from being tried.
+/// Writes to pods concurrently, as there may be thousands. A failure does not stop the others.
 async fn write_on_pods(actions: &[Action], context: &Context) -> Result<(), Error> {
     let write = async |action: &Action| match action {
         Action::MarkPod { pod, marks } => mark(pod, marks, context).await,
@@ -212,7 +212,7 @@ async fn send(key: &ChildKey, body: &Value, context: &Context) -> Result<Value, 
     }
 }
 
-/// Takes files away that somebody added to a ConfigMap of ours.
+/// Removes files that someone else added to a ConfigMap of ours.
 async fn prune(key: &ChildKey, live: &Value, desired: &Value, context: &Context) -> Result<(), Error> {
     let files = foreign_files(live, desired);
     if files.is_empty() {
@@ -229,11 +229,11 @@ async fn prune(key: &ChildKey, live: &Value, desired: &Value, context: &Context)
     Ok(())
 }
 
-/// A budget has one limit or the other. The one that another operator set stays its own in an apply, and both are refused; so ours comes in the place
-/// of it in one write, and there is no moment without any.
+/// Replaces the limit that another operator set on a budget. A budget may have only one limit, and an apply would keep theirs beside ours, which the
+/// server refuses. One patch removes theirs and sets ours, so the budget is never without a limit.
 async fn replace_limit(key: &ChildKey, body: &Value, context: &Context) -> Result<(), kube::Error> {
     let fields = json!({ "spec": { "maxUnavailable": null, "minAvailable": body["spec"]["minAvailable"] } });
-    // It may lack the labels by which we would have seen it.
+    // The UID is unknown if the budget lacks the labels that our watch selects.
     let object = Id { namespace: &key.namespace, name: &key.name, uid: "" };
     context.writer.prune(&resource(key.kind), object, &fields).await?;
     context.metrics.writes.get_or_create(&Write { verb: "prune", kind: key.kind.as_str() }).inc();
@@ -254,7 +254,7 @@ async fn create(new: &New<'_>, workers: &Workers<'_>, context: &Context) -> Resu
             context.metrics.writes.get_or_create(&Write { verb: "create", kind: "Pod" }).inc();
             tracing::info!(pod = %format!("{}/{name}", workers.namespace), "created");
         }
-        // The cache was behind, or somebody else has a pod of this name.
+        // The cache was stale, or a pod of this name belongs to someone else.
         Err(kube::Error::Api(status)) if status.code == 409 => check_ours(name, workers, context).await?,
         Err(error) => return Err(Error::write(format!("create pod `{}/{name}`", workers.namespace))(error)),
     }
@@ -275,7 +275,7 @@ async fn remove(key: &ChildKey, uid: &str, context: &Context) -> Result<(), Erro
     let object = Id { namespace: &key.namespace, name: &key.name, uid };
     context.writer.delete(&resource(key.kind), object, None).await.map_err(Error::write(format!("delete {key}")))?;
     context.metrics.writes.get_or_create(&Write { verb: "delete", kind: key.kind.as_str() }).inc();
-    // Should it be wanted again, it is not taken for one that the cache has yet to show.
+    // If it is wanted again, it must not count as a write that the cache does not show yet.
     context.memory.children.remove(key);
     tracing::info!(object = %key, "deleted");
     Ok(())
@@ -300,7 +300,7 @@ async fn mark(pod: &PodId, marks: &Marks, context: &Context) -> Result<(), Error
 async fn show(pod: &PodId, conditions: &BTreeMap<String, String>, context: &Context) -> Result<(), Error> {
     let PodId { namespace, name, uid } = pod;
     let (now, known) = (context.clock.now(), shown_since(pod, context));
-    // The server writes whole seconds.
+    // The API server stores whole seconds.
     let begun = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let what: BTreeMap<String, PodCondition> = conditions
         .iter()

@@ -1,4 +1,4 @@
-//! Who is active where there are several slurmctld: each is asked every two seconds, by a task for each such Controller.
+//! Finds the active one of several slurmctlds. One task per such Controller probes each slurmctld every two seconds.
 
 mod probe;
 
@@ -34,10 +34,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{slurm::Key, step::keep_in_step};
 use probe::Probe;
 
-/// How often each slurmctld is asked.
+/// Interval between probes.
 const ROUND: Duration = Duration::from_secs(2);
 
-/// Watches every Controller with several slurmctld in one scope.
+/// Watches every Controller with several slurmctlds in one scope.
 pub struct ActiveControllers {
     controllers: Store<SlurmController>,
     ground: Arc<Ground>,
@@ -45,21 +45,21 @@ pub struct ActiveControllers {
     woken: UnboundedSender<ObjectRef<SlurmController>>,
 }
 
-/// What every watch needs.
+/// Dependencies of every watch.
 struct Ground {
     pods: Store<PodView>,
     clock: Arc<dyn Clock>,
     probe: Probe,
 }
 
-/// One Controller's. Its task ends when this is dropped.
+/// Watch of one Controller. Its task ends when this is dropped.
 struct Watch {
     wanted: Wanted,
     roles: Arc<Mutex<Roles>>,
     task: JoinHandle<()>,
 }
 
-/// What a watch is made from.
+/// Parameters of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     uid: Option<String>,
@@ -67,7 +67,7 @@ struct Wanted {
 }
 
 impl ActiveControllers {
-    /// Asks nobody until [`Self::follow`] runs. What comes out names Controllers whose roles have changed.
+    /// Probes nothing until [`Self::follow`] runs. The receiver yields Controllers whose roles have changed.
     pub fn new(
         controllers: Store<SlurmController>,
         pods: Store<PodView>,
@@ -88,14 +88,14 @@ impl ActiveControllers {
         Ok((Arc::new(Self { controllers, ground, watches: Mutex::default(), woken }), wakes))
     }
 
-    /// Begins and ends watches as Controllers come, change and go, until `stop`. `caches` are those of Controllers and pods: a pod that is not
-    /// there when a watch begins counts as new.
+    /// Starts and ends watches as Controllers are created, changed and deleted, until `stop`. `caches` are those of Controllers and pods: a pod that
+    /// is missing when a watch starts counts as new.
     pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
         keep_in_step(changes, caches, stop, || self.compare()).await;
         self.watches().clear();
     }
 
-    /// What each slurmctld said last; nothing where there is only one, or none was asked yet. Never waits.
+    /// Last role of each slurmctld; empty if there is only one, or before the first probe. Never waits.
     pub fn roles(&self, namespace: &str, controller: &str) -> Roles {
         let watches = self.watches();
         watches.get(&Key::new(namespace, controller)).map(|watch| locked(&watch.roles).clone()).unwrap_or_default()
@@ -115,7 +115,7 @@ impl ActiveControllers {
     }
 }
 
-/// Controllers with several slurmctld.
+/// Controllers with several slurmctlds.
 fn wanted(controllers: &Store<SlurmController>) -> BTreeMap<Key, Wanted> {
     let several = controllers.state().into_iter().filter_map(|controller| {
         let ha = controller.spec.ha.as_ref().filter(|ha| ha.enabled && !controller.spec.external)?;
@@ -141,7 +141,7 @@ impl Watch {
                     std::mem::replace(&mut *roles, next.clone()) != next
                 };
                 if is_news {
-                    // Where nobody reads any more, the process is ending.
+                    // The receiver is gone only while the process shuts down.
                     let _ = woken.unbounded_send(ObjectRef::new(&key.controller).within(&key.namespace));
                 }
             }
@@ -157,10 +157,10 @@ impl Drop for Watch {
 }
 
 impl Ground {
-    /// Asks every pod at once: pod, UID and role of those that exist.
+    /// Probes all pods concurrently: pod, UID and role of those that exist.
     async fn ask_all(&self, key: &Key, pods: i32) -> Vec<(String, String, Role)> {
         let pods = (0..pods).filter_map(|index| {
-            // By name, as a look through the labels of ten thousand workers every two seconds would cost more than the question.
+            // By name: filtering ten thousand workers by label every two seconds would cost more than the probe.
             let pod = self.pods.get(&ObjectRef::new(&name::controller_pod(&key.controller, index)).within(&key.namespace))?;
             is_slurmctld(&pod, &key.controller).then_some(pod)
         });
@@ -176,7 +176,7 @@ impl Ground {
     }
 }
 
-/// Whether the pod is one of this Controller's, by its labels.
+/// True if the pod is one of this Controller's, by its labels.
 fn is_slurmctld(pod: &PodView, controller: &str) -> bool {
     let labels = pod.labels();
     let is = |key: &str, value: &str| labels.get(key).is_some_and(|given| given == value);

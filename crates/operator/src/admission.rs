@@ -1,8 +1,8 @@
-//! The admission webhook: tells whoever writes an object what neither schema nor rules can see.
+//! The admission webhook: reports problems that neither schema nor rules can detect to whoever writes an object.
 //!
-//! It runs in every replica. Nothing depends on it: it is registered so that the API server goes on without it, and what it would have said stands
-//! in the `SpecAccepted` condition as well. It is registered by the operator itself, once its own server answers, and stays registered when a
-//! replica ends, as others may serve; removing the registration is a matter of uninstalling.
+//! It runs in every replica. Nothing depends on it: the API server proceeds without it if it does not respond, and the `SpecAccepted` condition
+//! reports the same findings. The operator registers it once its own server responds. The registration stays when a replica ends, as others may
+//! serve; it is removed on uninstall.
 
 mod authority;
 mod files;
@@ -37,28 +37,28 @@ use rotation::Lives;
 pub(crate) use registration::{PATHS_PORT, REGISTRATION, SERVICE};
 pub(crate) use store::SECRET;
 
-/// What the webhook needs.
+/// Dependencies of the webhook.
 pub(crate) struct Webhook {
-    /// A client of its own: passes that keep the other one busy must not delay an answer.
+    /// A separate client: reconciles that keep the other one busy must not delay a response.
     pub(crate) client: Client,
-    /// Where the operator itself lives.
+    /// The operator's own namespace.
     pub(crate) namespace: String,
-    /// The namespaces that it looks after; all when empty.
+    /// The namespaces that the operator serves; all if empty.
     pub(crate) namespaces: Vec<String>,
     pub(crate) metrics: Metrics,
     pub(crate) stop: CancellationToken,
 }
 
-/// Where certificates come from.
+/// Source of the certificates.
 enum Source {
-    /// Made here, and shared through a Secret.
+    /// Generated here, and shared through a Secret.
     Own(Lives),
-    /// Files that somebody else keeps fresh, who also puts their authority into the registration.
+    /// Files that someone else renews, who also puts their CA into the registration.
     Folder { folder: PathBuf, injected_from: Option<String> },
 }
 
 impl Webhook {
-    /// Listens, and starts what keeps the webhook serving and registered.
+    /// Listens, and starts the tasks that keep the webhook served and registered.
     pub(crate) async fn start(self, address: SocketAddr, args: &WebhookArgs, tasks: &mut Tasks) -> anyhow::Result<()> {
         let Self { client, namespace, namespaces, metrics, stop } = self;
         let door = match &args.url {

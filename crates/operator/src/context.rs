@@ -23,7 +23,7 @@ use slipway_runtime::{
 
 use crate::{active_controller::ActiveControllers, memory::Memory, served::Guard, slurm::Clusters};
 
-/// What every pass has at hand.
+/// Everything that a reconcile needs.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) writer: Writer,
@@ -36,7 +36,7 @@ pub(crate) struct Context {
     pub(crate) clusters: Arc<Clusters>,
     pub(crate) active_controllers: Arc<ActiveControllers>,
     pub(crate) cluster_domain: String,
-    /// Types of the conditions of Kubernetes nodes that drain the workers there.
+    /// Types of Kubernetes node conditions that drain the workers on that node.
     pub(crate) propagated_node_conditions: Arc<[String]>,
 }
 
@@ -48,21 +48,21 @@ pub(crate) struct Stores {
     pub(crate) restapis: Store<RestApi>,
     pub(crate) nodesets: Store<NodeSet>,
     pub(crate) pods: Store<PodView>,
-    /// Those of workers.
+    /// Claims of workers.
     pub(crate) claims: Store<ClaimView>,
     pub(crate) revisions: Store<RevisionView>,
-    /// Those of the whole cluster, as they belong to no namespace.
+    /// Kubernetes nodes of the whole cluster, as they are not namespaced.
     pub(crate) nodes: Store<NodeView>,
     pub(crate) children: BTreeMap<ChildKind, Store<DynamicObject>>,
 }
 
 impl Context {
-    /// Tells on an object, in an event, what happened.
+    /// Sends an event about an object.
     pub(crate) fn say<K: Resource<DynamicType = ()>>(&self, about: &K, kind: Kind, reason: &str, action: &str, message: &str) {
         self.events.say(&about.object_ref(&()), kind, reason, action, message);
     }
 
-    /// What is known about these children.
+    /// Live objects and our last writes of these children.
     pub(crate) fn seen(&self, keys: impl IntoIterator<Item = ChildKey>) -> SeenChildren {
         keys.into_iter()
             .map(|key| {
@@ -83,7 +83,7 @@ impl Stores {
         self.accountings.get(&ObjectRef::new(name).within(namespace))
     }
 
-    /// The Controllers that keep their records with an Accounting.
+    /// The Controllers that refer to an Accounting.
     pub(crate) fn controllers_with(&self, namespace: &str, accounting: &str) -> Vec<Arc<SlurmController>> {
         self.controllers.state_filter(|controller| {
             let reference = controller.spec.accounting_ref.as_ref();
@@ -91,7 +91,7 @@ impl Stores {
         })
     }
 
-    /// The NodeSets of a Controller, those being deleted too.
+    /// The NodeSets of a Controller, including terminating ones.
     pub(crate) fn nodesets_of(&self, namespace: &str, controller: &str) -> Vec<Arc<NodeSet>> {
         self.nodesets.state_filter(|nodeset| {
             nodeset.metadata.namespace.as_deref() == Some(namespace) && nodeset.spec.controller_ref.name == controller
@@ -105,21 +105,21 @@ impl Stores {
         })
     }
 
-    /// What keeps a pod of `instance` from getting ready, if the kubelet or the scheduler said so.
+    /// The reason why a pod of `instance` does not become ready, or `None` if neither the kubelet nor the scheduler reports one.
     pub(crate) fn trouble(&self, namespace: &str, component: Component, instance: &str) -> Option<String> {
         let pods = self.pods_of(namespace, component, instance);
         let staying = pods.iter().filter(|pod| !pod.is_going());
         staying.filter_map(|pod| Some(format!("pod `{}`: {}", pod.name_any(), pod.trouble()?))).min()
     }
 
-    /// The pods of an instance of a component, by their labels.
+    /// The pods of a component's instance, selected by label.
     pub(crate) fn pods_of(&self, namespace: &str, component: Component, instance: &str) -> Vec<Arc<PodView>> {
         let selector = component.selector(instance);
         let has = |pod: &PodView, (key, value): &(&str, String)| pod.labels().get(*key) == Some(value);
         self.pods.state_filter(|pod| pod.metadata.namespace.as_deref() == Some(namespace) && selector.iter().all(|label| has(pod, label)))
     }
 
-    /// Name and UID of every child of a kind that belongs to one owner and stays.
+    /// Name and UID of every child of a kind that belongs to one owner and is not terminating.
     pub(crate) fn owned(&self, kind: ChildKind, namespace: &str, owner: &str) -> Vec<(String, String)> {
         let objects = self.children.get(&kind).map(Store::state).unwrap_or_default();
         let is_its = |object: &&Arc<DynamicObject>| {
@@ -130,19 +130,19 @@ impl Stores {
         objects.iter().filter(is_its).map(|object| (object.name_any(), object.uid().unwrap_or_default())).collect()
     }
 
-    /// A child as raw JSON.
+    /// A child as raw JSON, or `None` if it is not in the cache.
     pub(crate) fn child(&self, key: &ChildKey) -> Option<Value> {
         let reference = ObjectRef::new_with(&key.name, resource(key.kind)).within(&key.namespace);
         let object = self.children.get(&key.kind)?.get(&reference)?;
         let mut body = serde_json::to_value(object.as_ref()).ok()?;
-        // Items of a list come without these.
+        // The API server omits these in list items.
         body["apiVersion"] = key.kind.api_version().into();
         body["kind"] = key.kind.as_str().into();
         Some(body)
     }
 }
 
-/// How the API server calls a kind of child.
+/// The API resource of a kind of child.
 pub(crate) fn resource(kind: ChildKind) -> ApiResource {
     let version = kind.api_version().rsplit('/').next().unwrap_or_default();
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(kind.group(), version, kind.as_str()), kind.plural())

@@ -1,4 +1,4 @@
-//! The pass over a Controller.
+//! Reconciles a Controller.
 
 mod configuration;
 mod pods;
@@ -30,11 +30,11 @@ use crate::{act::act, context::Context, error::Error, monitor::keep_monitor, obs
 
 use self::{configuration::Judged, references::Found};
 
-/// Secrets and the user's ConfigMaps are not watched, so they are looked at from time to time; sooner while one is missing.
+/// Secrets and the user's ConfigMaps are not watched, so they are read periodically, more often while one is missing.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 const LOOK_SOON: Duration = Duration::from_secs(3);
 
-/// Brings Controllers to where they should be.
+/// Reconciles Controllers.
 pub(crate) struct Controllers(pub(crate) Arc<Context>);
 
 impl Reconcile<SlurmController> for Controllers {
@@ -43,7 +43,7 @@ impl Reconcile<SlurmController> for Controllers {
     async fn pass(&self, controller: Arc<SlurmController>) -> Result<Next, Error> {
         let context = self.0.as_ref();
         if controller.metadata.deletion_timestamp.is_some() {
-            return Ok(Next::OnChange); // its children go with it
+            return Ok(Next::OnChange); // its children are deleted with it
         }
         let (namespace, name) = (controller.namespace().unwrap_or_default(), controller.name_any());
         let Found { references, mut findings } = references::observe(&controller, &namespace, &name, context).await?;
@@ -107,7 +107,7 @@ impl Reconcile<SlurmController> for Controllers {
             tell(controller.as_ref(), action, context);
             pods::follow_up(&namespace, &name, hash.as_deref().unwrap_or_default(), action, context);
         }
-        // All is published and up, and only Slurm's word for it is missing.
+        // Everything is published and up; only Slurm's confirmation is missing.
         if plan.report.is_ready() && plan.report.condition_updates.iter().any(|condition_update| condition_update.reason == Reason::ConfigurationPending) {
             context.clusters.read_configuration_soon(&namespace, &name);
         }
@@ -121,7 +121,7 @@ impl Reconcile<SlurmController> for Controllers {
     }
 }
 
-/// Whether an object that is not watched may be in the way: its user mends it and looks on.
+/// True if an object that is not watched may be the cause: its user fixes it and waits for the effect.
 fn is_for_others_to_mend(reason: Reason) -> bool {
     matches!(
         reason,
@@ -129,7 +129,7 @@ fn is_for_others_to_mend(reason: Reason) -> bool {
     )
 }
 
-/// Events about what was done and concerns people; the rest is in the log.
+/// Sends events about actions that concern users; the log has the rest.
 fn tell(controller: &SlurmController, action: &Action, context: &Context) {
     match action {
         Action::Apply(child) if child.key.kind == ChildKind::ConfigMap => {
@@ -144,7 +144,7 @@ fn tell(controller: &SlurmController, action: &Action, context: &Context) {
     }
 }
 
-/// Whether the Controller says that its configuration runs everywhere.
+/// True if the Controller's status reports that its configuration runs everywhere.
 fn was_proven(controller: &SlurmController) -> bool {
     let mut conditions = controller.status.iter().flat_map(|status| &status.conditions);
     conditions.any(|condition| condition.type_ == CONFIGURATION_APPLIED && condition.status == ConditionStatus::True.as_str())
@@ -166,7 +166,7 @@ fn children(controller: &SlurmController, namespace: &str, name: &str) -> Vec<Ch
     keys
 }
 
-/// Services of pods that there are no more, since there are fewer slurmctld.
+/// Per-pod Services that are no longer needed, as there are fewer slurmctld.
 fn surplus(controller: &SlurmController, namespace: &str, name: &str, context: &Context) -> Vec<(ChildKey, String)> {
     let pods = render::replicas(controller);
     let wanted = if pods > 1 { pods } else { 0 };

@@ -2,7 +2,7 @@
 
 const DEFAULT: &str = "cluster.local";
 
-/// The domain that pods of this cluster search in, read from the operator's own resolver configuration.
+/// The domain in which this cluster's pods resolve names, read from the operator's own resolver configuration.
 pub(crate) fn of_this_pod() -> String {
     of(&std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 use slipway_runtime::failure::{Class, Classify, ServerError};
 
-/// Why a pass failed.
+/// Failure of a reconcile.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("could not read {what}")]

@@ -1,4 +1,4 @@
-//! Files of the project that are made from its code.
+//! Project files that are generated from its code.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! The operator: observes, acts and reports for each kind.
 //!
-//! Each kind has a file with its pass: observe, render, plan, act, report. [`scope`] says who hears of what.
+//! Each kind has a file with its reconcile: observe, render, plan, act, report. [`scope`] routes changes to the kinds they affect.
 
 mod act;
 mod admission;

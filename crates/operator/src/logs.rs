@@ -1,10 +1,10 @@
-//! Log lines: for people on a terminal, JSON elsewhere.
+//! Logging: readable lines on a terminal, JSON elsewhere.
 
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging to standard error. `RUST_LOG` sets what is shown; from `info` on when it is not set.
+/// Starts logging to standard error. `RUST_LOG` sets the filter; the default is `info` and above.
 pub fn start() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client=error"));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

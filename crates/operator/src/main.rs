@@ -1,4 +1,4 @@
-//! The binary `slipway`.
+//! The `slipway` binary.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ async fn main() -> ExitCode {
     let outcome = match &args.command {
         Some(Command::Generate { dir }) => generate::write_all(dir),
         None => {
-            // With no provider installed the first TLS handshake would panic.
+            // Without an installed provider the first TLS handshake would panic.
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
             logs::start();
             run::run(args).await

@@ -10,10 +10,10 @@ use crate::{
 const NAMESPACE: &str = "slipway-system";
 const NAME: &str = "slipway";
 const IMAGE: &str = "localhost/slipway/operator:dev";
-/// The user of the image.
+/// User ID of the image.
 const UID: i64 = 65532;
 
-/// Every object, in the order in which they are to be created.
+/// Every object, in order of creation.
 pub(crate) fn objects() -> Vec<Value> {
     vec![namespace(), service_account(), role(), binding(), home_role(), home_binding(), webhook_service(), registration(), deployment()]
 }
@@ -72,7 +72,7 @@ fn webhook_service() -> Value {
     })
 }
 
-/// Empty: the operator fills it in once its server answers. It is here so that it goes when the manifest is deleted.
+/// An empty registration: the operator fills it in once its server responds. It is here so that it is deleted with the manifest.
 fn registration() -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -86,7 +86,7 @@ fn deployment() -> Value {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": NAME, "namespace": NAMESPACE, "labels": labels },
         "spec": {
-            // One at a time: two operators would undo each other's work, and there is no election between them yet.
+            // Only one: two operators would undo each other's work, and there is no leader election yet.
             "replicas": 1,
             "strategy": { "type": "Recreate" },
             "selector": { "matchLabels": labels },

@@ -1,6 +1,6 @@
-//! What we wrote and the caches do not show yet.
+//! Writes of ours that the caches do not show yet.
 //!
-//! Right after a write the cache is often still older. Without this a second pass in that moment would write everything again.
+//! Right after a write the cache is often stale. Without this, a second reconcile in that moment would repeat every write.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,69 +24,69 @@ use slipway_slurm::registration::Inputs;
 /// After this time a write that the cache does not show counts as undone.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
 
-/// Forgetting costs at most one needless write per object, so there is no need to keep more than this.
+/// Maximum number of entries. A lost entry costs at most one needless write per object.
 const MOST: usize = 20_000;
 
-/// Writes of this process.
+/// Writes and observations of this process.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// Children, and what the server made of them.
+    /// Children, with the server's response to our last apply.
     pub(crate) children: Map<ChildKey, Accepted>,
-    /// Status, by `kind/namespace/name`.
+    /// Statuses, by `kind/namespace/name`.
     pub(crate) statuses: Map<String, SentStatus>,
-    /// What there was to say about objects at the last look, by `kind/namespace/name`. A pass that fails later still says it.
+    /// Latest findings about objects, by `kind/namespace/name`. A reconcile that fails later still reports them.
     pub(crate) findings: Map<String, Vec<Finding>>,
-    /// Worker pods that were created, by the UID of their NodeSet and their name.
+    /// Created worker pods, by the UID of their NodeSet and their name.
     pub(crate) created: Map<(String, String), Created>,
-    /// Pods that were deleted, by UID.
+    /// Deleted pods, by UID.
     pub(crate) deleted: Map<String, Timestamp>,
-    /// Pods that were adopted, by UID, with the UID of their NodeSet.
+    /// Adopted pods, by UID, with the UID of their NodeSet.
     pub(crate) adopted: Map<String, (String, Timestamp)>,
-    /// Claims that were given an owner, by UID, with who that is.
+    /// Claims that were given an owner, by UID, with that owner.
     pub(crate) kept: Map<String, Sent<Keeper>>,
-    /// Claims without our labels that were found to be on their way out, by namespace and name.
+    /// Claims without our labels that were found terminating, by namespace and name.
     pub(crate) going_claims: Map<(String, String), Timestamp>,
-    /// Claims that were said to be somebody else's, by UID.
+    /// Claims that were reported as controlled by someone else, by UID.
     pub(crate) conflicts: Map<String, ()>,
-    /// Pods that were marked, by UID, and how.
+    /// Labels and annotations that were written to pods, by UID.
     pub(crate) marked: Map<String, Sent<Marks>>,
-    /// Conditions that were written on pods, by UID.
+    /// Conditions that were written to pods, by UID.
     pub(crate) conditions: Map<String, Sent<BTreeMap<String, PodCondition>>>,
-    /// Pods that are about to be marked as busy, by UID, since when: the budget counts them before they are.
+    /// Pods about to be marked as busy, by UID, and since when: the budget counts them before they are marked.
     pub(crate) protected: Map<String, Timestamp>,
-    /// Whose turn it is to count the busy pods of a Controller and to write that number down, by `namespace/name`.
+    /// Locks for counting a Controller's busy pods and writing that number to the budget, by `namespace/name`.
     pub(crate) budgets: Map<String, Arc<tokio::sync::Mutex<()>>>,
-    /// Comments that were left for nodes, by `namespace/controller/node`.
+    /// Comments that were set on Slurm nodes, by `namespace/controller/node`.
     pub(crate) described: Map<String, (String, Timestamp)>,
-    /// Where Slurm was told that nodes are, or what they have, by `namespace/controller/node` and which of the two.
+    /// Topology and features that were set on Slurm nodes, by `namespace/controller/node` and kind of attribute.
     pub(crate) attributes_set: Map<(String, Discriminant<NodeAttribute>), (NodeAttribute, Timestamp)>,
-    /// How often Slurm was made to read its configuration so that nodes change partitions, by `namespace/controller` and by that and the NodeSet.
+    /// Reconfigures of Slurm that move nodes to other partitions, counted by `namespace/controller` and by `namespace/controller/nodeset`.
     pub(crate) moves: Map<String, Repeats>,
-    /// Since when a node has responded to slurmctld, or not, likewise. One that was never seen silent is not here.
+    /// Since when a node has responded to slurmctld or not, by `namespace/controller/node`. A node that was never seen unresponsive is absent.
     pub(crate) responses: Map<String, Response>,
-    /// When Slurm was last asked to forget nodes, by the UID of their NodeSet.
+    /// Time of the last request to delete node records from Slurm, by the UID of their NodeSet.
     pub(crate) forgotten: Map<String, Timestamp>,
-    /// What Slurm was told about nodes, by `namespace/controller/node`.
+    /// Last state commands for Slurm nodes, by `namespace/controller/node`.
     pub(crate) told: Map<String, Told>,
-    /// What the last pod of a node told slurmctld about it, likewise.
+    /// Inputs with which the last pod of a node registered, by `namespace/controller/node`.
     pub(crate) inputs: Map<String, Inputs>,
-    /// Workers that had to be replaced, by the UID of their NodeSet.
+    /// Backoff of worker replacements, by the UID of the NodeSet.
     pub(crate) backoff: Map<String, ReplacementBackoff>,
-    /// The template that was last stored, by the UID of its NodeSet.
+    /// The revision that was last stored, by the UID of its NodeSet.
     pub(crate) stored: Map<String, (Revision, Timestamp)>,
-    /// The configuration that each Controller wants, by `namespace/name`.
+    /// Desired configuration of each Controller, by `namespace/name`.
     pub(crate) wanted: Map<String, Wanted>,
-    /// What was found in the configuration that is published, likewise: it is the same at every look, and looking costs time.
+    /// Check results of the published configuration, by `namespace/name`. They do not change, and the check takes time.
     pub(crate) checked: Map<String, Checked>,
-    /// How often a configuration was passed on again to workers, by the Controller's `namespace/name`.
+    /// Number of times that a configuration was sent to workers again, by the Controller's `namespace/name`.
     pub(crate) repeats: Map<String, Repeats>,
-    /// How often slurmctld's pods were told again of a configuration, likewise.
+    /// Number of times that slurmctld's pods were notified again of a configuration, by the Controller's `namespace/name`.
     pub(crate) nudges: Map<String, Repeats>,
-    /// The last configuration that was published, likewise, and when.
+    /// The last published configuration and its time of publication, by the Controller's `namespace/name`.
     pub(crate) published: Map<String, (String, Timestamp)>,
 }
 
-/// A worker pod that was created.
+/// A created worker pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Created {
     pub(crate) slot: Slot,
@@ -94,17 +94,17 @@ pub(crate) struct Created {
     pub(crate) at: Timestamp,
 }
 
-/// What was written to an object.
+/// A write to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent<T> {
     pub(crate) what: T,
-    /// The version of the object that this made.
+    /// Version of the object after the write.
     pub(crate) version: Option<String>,
     pub(crate) at: Timestamp,
 }
 
 impl<T> Sent<T> {
-    /// Whether a cache that has `cached` as the object's version is older than this. Versions are numbers that only grow.
+    /// True if a cache that shows version `cached` of the object is older than this write. Versions are increasing numbers.
     pub(crate) fn is_unseen(&self, cached: Option<&str>, now: Timestamp) -> bool {
         let number = |version: Option<&str>| version?.parse::<u64>().ok();
         let is_seen = number(cached).zip(number(self.version.as_deref())).is_some_and(|(cached, made)| cached >= made);
@@ -113,7 +113,7 @@ impl<T> Sent<T> {
 }
 
 impl<T: Clone> Map<String, Sent<T>> {
-    /// What was written to an object, as long as a cache that has `cached` as its version is older than that.
+    /// The last write to an object, or `None` if a cache that shows version `cached` includes it or the write is no longer recent.
     pub(crate) fn unseen(&self, uid: &str, cached: Option<&str>, now: Timestamp) -> Option<T> {
         let uid = uid.to_owned();
         let sent = self.get(&uid)?;
@@ -125,7 +125,7 @@ impl<T: Clone> Map<String, Sent<T>> {
     }
 }
 
-/// A condition of a pod that is `True`.
+/// A pod condition with status `True`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodCondition {
     pub(crate) message: String,
@@ -133,7 +133,7 @@ pub(crate) struct PodCondition {
 }
 
 impl PodCondition {
-    /// As the API server reads it.
+    /// The condition as JSON for the API server.
     pub(crate) fn body(&self, type_: &str) -> Value {
         let mut body = json!({ "type": type_, "status": "True", "lastTransitionTime": self.since.to_string() });
         if !self.message.is_empty() {
@@ -143,7 +143,7 @@ impl PodCondition {
     }
 }
 
-/// Whether a node responds to slurmctld.
+/// Response state of a node to slurmctld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) responds: bool,
@@ -151,7 +151,7 @@ pub(crate) struct Response {
 }
 
 impl Map<String, Response> {
-    /// Since when a node has responded, or not, as it does now; `None` where it was never seen to do otherwise.
+    /// Since when the node has been in its current state; `None` if it responds and was never seen unresponsive.
     pub(crate) fn since(&self, node: &str, responds: bool, now: Timestamp) -> Option<Timestamp> {
         match self.get(&node.to_owned()) {
             Some(known) if known.responds == responds => Some(known.since),
@@ -164,33 +164,33 @@ impl Map<String, Response> {
     }
 }
 
-/// What Slurm was told about a node.
+/// The last state command for a Slurm node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) hold: Hold,
-    /// Without our prefix, where it is a drain.
+    /// Reason of a drain, without our prefix.
     pub(crate) reason: Option<String>,
     pub(crate) at: Timestamp,
 }
 
-/// Findings about one configuration.
+/// Check result of one configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
     pub(crate) hash: String,
     pub(crate) doubts: Vec<String>,
 }
 
-/// A configuration, and since when it has been wanted.
+/// A desired configuration, and since when it has been desired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) hash: String,
     pub(crate) since: Timestamp,
-    /// Since when something else than what is published has been wanted.
+    /// Since when the desired configuration has differed from the published one.
     pub(crate) differs_since: Timestamp,
 }
 
 impl Wanted {
-    /// What is wanted now, after `before`.
+    /// The desired configuration now, given the one `before`.
     pub(crate) fn after(before: Option<Self>, hash: &str, published: Option<&str>, now: Timestamp) -> Self {
         let since = before.as_ref().filter(|before| before.hash == hash).map_or(now, |before| before.since);
         let differs_since = match before {
@@ -216,13 +216,13 @@ impl Map<String, Repeats> {
         self.insert(key.to_owned(), Repeats { hash: hash.to_owned(), count: before + 1, last: now });
     }
 
-    /// The repetitions of `hash`.
+    /// The repetitions of `hash`, or `None` if there were none.
     pub(crate) fn of(&self, key: &str, hash: &str) -> Option<Repeats> {
         self.get(&key.to_owned()).filter(|repeats| repeats.hash == hash)
     }
 }
 
-/// A status that we sent.
+/// A status that was sent.
 #[derive(Clone)]
 pub(crate) struct SentStatus {
     /// Version of the object that the cache showed when we wrote.
@@ -231,7 +231,7 @@ pub(crate) struct SentStatus {
     pub(crate) at: Timestamp,
 }
 
-/// Whether a write at `at` can still be on its way to the cache.
+/// True if a write at `at` may not be in the cache yet.
 pub(crate) fn is_recent(at: Timestamp, now: Timestamp) -> bool {
     now.duration_since(at).unsigned_abs() < BELIEVED_FOR
 }
@@ -258,7 +258,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
         map.insert(key, value);
     }
 
-    /// The value of a key; a new one where there is none.
+    /// The value of a key. Inserts the default if there is none.
     pub(crate) fn get_or_default(&self, key: &K) -> V
     where
         V: Default,
@@ -270,7 +270,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
         self.lock().remove(key);
     }
 
-    /// The entries that `keep` wants; the others are dropped.
+    /// Drops the entries that `keep` rejects. Returns the keys of the others.
     pub(crate) fn sweep(&self, mut keep: impl FnMut(&K, &V) -> bool) -> Vec<K> {
         let mut map = self.lock();
         map.retain(|key, value| keep(key, value));

@@ -1,7 +1,7 @@
-//! ServiceMonitors, whose kind a cluster may have, get later, or lose.
+//! ServiceMonitors, a kind that a cluster may have, get later, or lose.
 //!
-//! A watch of a kind that is not there fails for ever, so it is the definition that is watched. A monitor itself is read when its Controller is
-//! looked at: there is one for each Controller, and nothing waits for it.
+//! A watch of a missing kind fails forever, so its definition is watched instead. A monitor itself is read when its Controller is reconciled: there
+//! is one per Controller, and nothing waits for it.
 
 use std::{
     collections::HashSet,
@@ -56,7 +56,7 @@ use crate::{
 const NOT_SERVED: &str = "spec.metrics.serviceMonitor: no ServiceMonitor is made, as this cluster does not know the kind \
     (monitoring.coreos.com/v1): install the Prometheus operator, or set spec.metrics.serviceMonitor.enabled to false";
 
-/// The definition of ServiceMonitors, as far as it says whether there can be any. As a whole it is large.
+/// The definition of ServiceMonitors, reduced to the fields that show if the kind is served. The full definition is large.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = CustomResourceDefinition)]
 pub(crate) struct Definition {
@@ -97,11 +97,11 @@ impl Definition {
     }
 }
 
-/// What is known about ServiceMonitors.
+/// State of ServiceMonitors in this cluster.
 #[derive(Clone)]
 pub(crate) struct Monitors {
     is_served: watch::Receiver<bool>,
-    /// Controllers, by UID, that want no monitor and have none: there is nothing to read for them.
+    /// Controllers, by UID, that want no monitor and have none: nothing has to be read for them.
     without: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -120,7 +120,7 @@ impl Monitors {
     }
 }
 
-/// The watch over the definition of ServiceMonitors.
+/// Watch on the definition of ServiceMonitors.
 pub(crate) struct MonitorWatch {
     hub: Hub<Definition>,
     monitors: Monitors,
@@ -131,7 +131,7 @@ impl MonitorWatch {
         let mut hub: Hub<Definition> = Hub::new((), health.gate(&format!("definition of {SERVICE_MONITOR_DEFINITION}")), metrics.clone());
         let (sender, is_served) = watch::channel(false);
         let store = hub.store();
-        // The first route, so that whoever hears of the change finds it noted. It names nobody.
+        // Must be the first route, so that later routes see the new value. It enqueues nothing.
         drop(hub.route(move |definition: &Definition| -> Vec<ObjectRef<Definition>> {
             let now = store.get(&ObjectRef::from_obj(definition)).is_some_and(|definition| definition.is_served());
             if sender.send_if_modified(|before| std::mem::replace(before, now) != now) {
@@ -146,12 +146,12 @@ impl MonitorWatch {
         self.monitors.clone()
     }
 
-    /// Tells when the definition was looked for.
+    /// Signals that the definition was looked up.
     pub(crate) fn filled(&self) -> Filled {
         self.hub.filled()
     }
 
-    /// Names every Controller whenever the kind comes or goes.
+    /// Enqueues every Controller when the kind appears or disappears.
     pub(crate) fn route(&mut self, controllers: &Store<SlurmController>) -> UnboundedReceiver<ObjectRef<SlurmController>> {
         let (controllers, is_served, told) = (controllers.clone(), self.monitors.is_served.clone(), AtomicBool::new(false));
         self.hub.route(move |_: &Definition| {
@@ -174,9 +174,9 @@ impl MonitorWatch {
     }
 }
 
-/// Makes the ServiceMonitor of a Controller what is `wanted`, if its kind is served; answers what there is to tell its user.
+/// Makes the ServiceMonitor of a Controller match `wanted`, if its kind is served. Returns a message for the user, if there is one.
 ///
-/// Fails only on what may work next time: without a monitor a cluster works all the same.
+/// Fails only if a retry may succeed: a cluster works without a monitor.
 pub(crate) async fn keep_monitor(controller: &SlurmController, wanted: Option<Child>, context: &Context) -> Result<Option<String>, Error> {
     match try_keep(controller, wanted, context).await {
         Err(error) if error.class() == Class::Permanent => Ok(Some(format!("spec.metrics.serviceMonitor: {}", chain(&error)))),
@@ -233,7 +233,7 @@ fn is_owned_by(live: &Value, uid: &str) -> bool {
     live["metadata"]["ownerReferences"].as_array().into_iter().flatten().any(|owner| owner["uid"] == uid)
 }
 
-/// Whether it was made for a Controller of this name that was deleted without what it owned.
+/// True if the monitor is an orphan of a deleted Controller of this name.
 fn is_left_behind(live: &Value, controller: &str) -> bool {
     let has_owner = live["metadata"]["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty());
     let is_ours = |(label, value): &(&str, String)| live["metadata"]["labels"][*label] == *value;

@@ -1,6 +1,6 @@
-//! Kubernetes nodes: one watch for all scopes, as they belong to no namespace.
+//! Kubernetes nodes: one watch for all scopes, as nodes are not namespaced.
 //!
-//! Every node changes every few minutes, when its kubelet reports that it lives. That wakes nobody: only what decisions rest on does.
+//! Every node changes every few minutes, when its kubelet sends a heartbeat. That triggers no reconcile: only changes that affect decisions do.
 
 use std::{
     collections::HashMap,
@@ -29,20 +29,20 @@ use slipway_runtime::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The watch over Kubernetes nodes.
+/// Watch on Kubernetes nodes.
 pub(crate) struct NodeWatch {
     hub: Hub<NodeView>,
-    /// Whether the change that is being told is more than a sign of life.
+    /// True if the change that is being routed is more than a heartbeat.
     is_news: Arc<AtomicBool>,
 }
 
 impl NodeWatch {
-    /// `propagated` are the types of the conditions whose words matter. Of all others only the status does.
+    /// `propagated` are the types of the conditions whose reason and message matter. Of all others only the status does.
     pub(crate) fn new(propagated: Arc<[String]>, health: &Health, metrics: &Metrics) -> Self {
         let mut hub: Hub<NodeView> = Hub::new((), health.gate("nodes"), metrics.clone());
         let (store, filled, is_news) = (hub.store(), hub.filled(), Arc::new(AtomicBool::new(false)));
         let (seen, verdict) = (Mutex::new(HashMap::new()), is_news.clone());
-        // The first route, so that whoever hears of the change finds it judged. It names nobody.
+        // Must be the first route, so that later routes see the verdict. It enqueues nothing.
         drop(hub.route(move |node: &NodeView| -> Vec<ObjectRef<NodeView>> {
             let now = store.get(&ObjectRef::from_obj(node)).map(|node| essence(&node, &propagated));
             let mut seen: std::sync::MutexGuard<'_, HashMap<String, u64>> = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +50,7 @@ impl NodeWatch {
                 Some(now) => seen.insert(node.name_any(), now),
                 None => seen.remove(&node.name_any()),
             };
-            // At first all of them are new. But nobody looked yet, and everybody will.
+            // In the first list every node is new. Nothing has been reconciled yet, and everything will be.
             verdict.store(now != before && filled.is_filled(), Ordering::SeqCst);
             Vec::new()
         }));
@@ -62,12 +62,12 @@ impl NodeWatch {
         self.hub.store()
     }
 
-    /// Tells when the cache was filled.
+    /// Signals that the cache was filled.
     pub(crate) fn filled(&self) -> Filled {
         self.hub.filled()
     }
 
-    /// Names the NodeSets, of one scope, that a change of a node concerns.
+    /// Enqueues the NodeSets of one scope that are affected by a change of a node.
     pub(crate) fn route(&mut self, nodesets: &Store<NodeSet>, pods: &Store<PodView>) -> UnboundedReceiver<ObjectRef<NodeSet>> {
         let (nodesets, pods, is_news) = (nodesets.clone(), pods.clone(), self.is_news.clone());
         self.hub.route(move |node: &NodeView| if is_news.load(Ordering::SeqCst) { concerned(node, &nodesets, &pods) } else { Vec::new() })
@@ -96,7 +96,7 @@ fn its_nodeset(pod: &PodView) -> Option<ObjectRef<NodeSet>> {
     Some(ObjectRef::new(&owner.name).within(&pod.namespace().unwrap_or_default()))
 }
 
-/// A number that stays the same as long as nothing changed that decisions rest on.
+/// Hash of everything about a node that affects decisions.
 fn essence(node: &NodeView, propagated: &[String]) -> u64 {
     let NodeView { metadata, spec, status } = node;
     let mut hasher = DefaultHasher::new();

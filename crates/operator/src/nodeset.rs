@@ -1,4 +1,4 @@
-//! The pass over a NodeSet.
+//! Reconciles NodeSets.
 
 pub(crate) mod adopt;
 pub(crate) mod claim;
@@ -50,15 +50,15 @@ use self::{
     worker::is_unseen,
 };
 
-/// A net below the watches: everything a NodeSet depends on is watched.
+/// Requeue interval without events. A safety net: everything a NodeSet depends on, except Secrets, is watched.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
-/// What was planned and turned out to be no longer so is planned anew soon.
+/// Short requeue interval, for example if a planned action no longer applies.
 const LOOK_SOON: Duration = Duration::from_secs(2);
-/// What Slurm was told and does not show by then had no effect.
+/// Requeue interval after a command to Slurm. A command that shows no effect by then had none.
 const SETTLED: Duration = Duration::from_secs(11);
 
-/// Brings NodeSets to where they should be.
+/// Reconciler of NodeSets.
 pub(crate) struct NodeSets(pub(crate) Arc<Context>);
 
 impl Reconcile<NodeSet> for NodeSets {
@@ -83,7 +83,7 @@ impl Reconcile<NodeSet> for NodeSets {
         plan.actions.extend(ssh::plan_end(&nodeset, &picture.workers, context));
         plan.report.findings = findings.into_iter().chain(picture.findings.iter().cloned()).collect();
         say(&picture, &mut plan.report);
-        // The budget counts the busy before they are marked.
+        // The budget must count busy pods before they get the label.
         let shared: Vec<Action> = plan.actions.extract_if(.., |action| matches!(action, Action::Apply(_))).collect();
         act(&shared, None, context).await?;
         drop(turn);
@@ -99,7 +99,7 @@ impl Reconcile<NodeSet> for NodeSets {
     }
 }
 
-/// What the planner does not say.
+/// Adds conditions that the planner does not report.
 fn say(picture: &Picture<'_>, report: &mut Report) {
     let Picture { nodeset, workers, cluster, .. } = picture;
     report.condition_updates.extend(gres::agreement(nodeset, picture.gres.as_ref(), workers));
@@ -108,7 +108,7 @@ fn say(picture: &Picture<'_>, report: &mut Report) {
     record::keep_saying(nodeset, cluster, report);
 }
 
-/// Takes out of the plan what turns out to be no longer so; true if there was anything.
+/// Checks the plan with Slurm and the API server, and drops actions that no longer apply. True if one of them did not confirm an action.
 async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<bool, Error> {
     let Picture { nodeset, workers, stale_nodes, cluster, namespace, context, .. } = picture;
     let is_unconfirmed = cluster.confirm(actions, workers).await | confirm_gone(actions, stale_nodes, workers, namespace, context).await;
@@ -117,7 +117,7 @@ async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<boo
     Ok(is_unconfirmed)
 }
 
-/// Does what is planned and writes down how it stands. Where no pod can be made, those that are there are still told of and shown as they are.
+/// Executes the plan and updates the status. If a pod cannot be created, existing pods still get their Slurm commands, labels and conditions.
 async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Report) -> Result<(), Error> {
     let Picture { nodeset, workers, stale_nodes, cluster, context, .. } = picture;
     replacement_backoff::count(nodeset, &picture.backoff, &actions, workers, context);
@@ -138,7 +138,7 @@ async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Rep
     shown
 }
 
-/// The numbers and names in the status.
+/// Fills in the counts, names and hash of the status.
 fn fill(picture: &Picture<'_>, status: &mut NodeSetStatus) {
     let before = status.clone();
     count(status, &picture.workers, i32::try_from(picture.places.wanted()).unwrap_or(i32::MAX), picture.context.clock.now());
@@ -151,7 +151,7 @@ fn fill(picture: &Picture<'_>, status: &mut NodeSetStatus) {
     picture.pinning.report(status, &picture.workers);
 }
 
-/// When to look again though nothing woke us.
+/// Requeue interval if no event comes first.
 fn next_look(picture: &Picture<'_>) -> Duration {
     let Picture { nodeset, workers, claims, cluster, context, .. } = picture;
     // Secrets are not watched.
@@ -159,7 +159,7 @@ fn next_look(picture: &Picture<'_>) -> Duration {
     match () {
         () if is_secret_missing || claim::is_one_more_going(nodeset, claims, context) => LOOK_SOON,
         () if cluster.is_settling(picture.nodes()) => SETTLED,
-        // A pod that was deleted before the cache ever showed it is missed only when its time is up.
+        // A pod deleted before the cache ever showed it counts as existing for this long.
         () if workers.iter().any(is_unseen) => BELIEVED_FOR,
         () => LOOK_AGAIN,
     }

@@ -1,4 +1,4 @@
-//! Reads that several kinds share. A missing object is a value, not an error.
+//! Reads shared by several kinds. A missing object is a value, not an error.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
     secret::{Content, SecretDigest},
 };
 
-/// The hash of the Secret that `reference` names, or what is missing.
+/// The hash of the Secret named by `reference`, or a `Wait` that names what is missing.
 pub(crate) async fn observe_key(
     context: &Context,
     namespace: &str,
@@ -29,9 +29,9 @@ pub(crate) async fn observe_key(
     Ok(observe_secret(context, namespace, reference, field).await?.map(|content| content.hash))
 }
 
-/// The Secret that `reference` names, which has the key that it names, or what is missing.
+/// The Secret named by `reference`, if it has the named key, or a `Wait` that names what is missing.
 ///
-/// Secrets are read by name and never watched: the operator needs no right to list them. Changes are seen at the next look.
+/// Secrets are read by name and never watched, so the operator needs no right to list them. Changes are seen at the next reconcile.
 pub(crate) async fn observe_secret(
     context: &Context,
     namespace: &str,
@@ -50,7 +50,7 @@ pub(crate) async fn observe_secret(
     })
 }
 
-/// The files in some ConfigMaps of the user, or what is missing.
+/// The files in the user's ConfigMaps, or a `Wait` that names what is missing.
 pub(crate) async fn observe_files(
     context: &Context,
     namespace: &str,
@@ -70,7 +70,7 @@ pub(crate) async fn observe_files(
     Ok(Ok(files))
 }
 
-/// One key of a ConfigMap, or what is missing.
+/// The value of one key of a ConfigMap, or a `Wait` that names what is missing.
 pub(crate) async fn observe_config_key(
     context: &Context,
     namespace: &str,
@@ -88,7 +88,7 @@ pub(crate) async fn observe_config_key(
     Ok(text.ok_or_else(|| missing::no_config_key(namespace, name, key, field)))
 }
 
-/// Everything in a ConfigMap, if it exists. Those of the user are read by name, because there may be thousands of others.
+/// The content of a ConfigMap, or `None` if it does not exist. The user's are read by name, because there may be thousands of others.
 async fn observe_config_map(context: &Context, namespace: &str, name: &str) -> Result<Option<BTreeMap<String, Vec<u8>>>, Error> {
     let config_maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), namespace);
     let found = config_maps.get_opt(name).await.map_err(Error::read(format!("ConfigMap `{namespace}/{name}`")))?;
@@ -99,13 +99,13 @@ async fn observe_config_map(context: &Context, namespace: &str, name: &str) -> R
     }))
 }
 
-/// The access modes of a claim, if it exists.
+/// The access modes of a claim, or `None` if it does not exist.
 pub(crate) async fn observe_claim(client: &Client, namespace: &str, name: &str) -> Result<Option<Vec<String>>, kube::Error> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     Ok(claims.get_opt(name).await?.map(|claim| claim.spec.and_then(|spec| spec.access_modes).unwrap_or_default()))
 }
 
-/// The storage class of a claim that exists and has no volume; empty where it names none.
+/// The storage class of a claim without a volume, empty if it names none; `None` if the claim does not exist or is bound.
 pub(crate) async fn observe_unbound_claim(context: &Context, namespace: &str, name: &str) -> Result<Option<String>, Error> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), namespace);
     let found = claims.get_opt(name).await.map_err(Error::read(format!("claim `{namespace}/{name}`")))?;
@@ -113,7 +113,7 @@ pub(crate) async fn observe_unbound_claim(context: &Context, namespace: &str, na
     Ok(unbound.map(|spec| spec.storage_class_name.unwrap_or_default()))
 }
 
-/// What there is to say about an object of a kind whose findings depend on nothing else.
+/// The findings about an object of a kind whose findings depend on no other object.
 pub(crate) fn findings_of(kind: Kind, object: &impl Serialize) -> Vec<Finding> {
     findings(kind, &serde_json::to_value(object).unwrap_or_default(), &References::default())
 }

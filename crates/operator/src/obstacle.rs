@@ -1,4 +1,4 @@
-//! Objects that ask for something that this release would do wrongly: it does nothing for them, and says so.
+//! Objects that this release cannot serve correctly: the operator does nothing for them and reports that.
 
 use slipway_api::{condition::Reason, unserved::obstacle_in};
 use slipway_plan::{
@@ -12,7 +12,7 @@ use crate::{
     status::{self, Reported},
 };
 
-/// Reports what is in the way, if anything is. Then the pass ends here: what exists stays as it is.
+/// Reports the obstacle and returns true if there is one. The reconcile then ends: existing objects stay as they are.
 pub(crate) async fn report_obstacle<K: Reported>(object: &K, kind: Kind, findings: &[Finding], context: &Context) -> Result<bool, Error> {
     let value = serde_json::to_value(object).unwrap_or_default();
     let Some(why) = obstacle_in(kind.as_str(), &value["spec"]) else { return Ok(false) };

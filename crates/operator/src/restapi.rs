@@ -1,4 +1,4 @@
-//! The pass over a RestApi.
+//! Reconciles a RestApi.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,11 +25,11 @@ use crate::{
     status,
 };
 
-/// Secrets are not watched, so they are looked at from time to time; sooner while one is missing. A new key is seen at once when slurmctld gets it.
+/// Secrets are not watched, so they are read periodically, more often while one is missing. A new key is seen as soon as slurmctld gets it.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 const LOOK_SOON: Duration = Duration::from_secs(3);
 
-/// Brings RestApis to where they should be.
+/// Reconciles RestApis.
 pub(crate) struct RestApis(pub(crate) Arc<Context>);
 
 impl Reconcile<RestApi> for RestApis {
@@ -38,7 +38,7 @@ impl Reconcile<RestApi> for RestApis {
     async fn pass(&self, restapi: Arc<RestApi>) -> Result<Next, Error> {
         let context = self.0.as_ref();
         if restapi.metadata.deletion_timestamp.is_some() {
-            return Ok(Next::OnChange); // its children go with it
+            return Ok(Next::OnChange); // its children are deleted with it
         }
         let (namespace, name) = (restapi.namespace().unwrap_or_default(), restapi.name_any());
         let references = observe(&restapi, &namespace, context).await?;
@@ -69,7 +69,7 @@ impl Reconcile<RestApi> for RestApis {
     }
 }
 
-/// Everything the RestApi refers to, or the first thing that is missing.
+/// Everything the RestApi refers to, or a `Wait` for the first missing object.
 async fn observe(restapi: &RestApi, namespace: &str, context: &Context) -> Result<Result<render::References, Wait>, Error> {
     let controller = &restapi.spec.controller_ref.name;
     if controller.is_empty() {
@@ -83,7 +83,7 @@ async fn observe(restapi: &RestApi, namespace: &str, context: &Context) -> Resul
     };
     // Only the key itself counts: its Secret may hold others, which slurmrestd does not read.
     let secret = observe_secret(context, namespace, Some(key), "spec.slurmKeyRef of the Controller").await?;
-    // A pod that mounts a ConfigMap before it exists is stuck for a minute or two, so the Deployment comes after it.
+    // A pod that mounts a missing ConfigMap is stuck for a minute or two, so the Deployment is created after the ConfigMap.
     let config = context.stores.child(&ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(controller)));
     Ok((|| {
         let slurm_key_hash = secret?.values.remove(&key.key).unwrap_or_default();

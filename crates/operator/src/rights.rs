@@ -1,20 +1,20 @@
-//! What the operator may do: one table, from which its roles are generated.
+//! Rights of the operator: one table, from which its roles are generated.
 
 use serde_json::{Value, json};
 use slipway_api::{GROUP, child::SERVICE_MONITOR_DEFINITION};
 
 use crate::admission::{REGISTRATION, SECRET};
 
-/// Some verbs on some resources.
+/// Verbs on resources.
 pub struct Right {
     pub group: &'static str,
     pub resources: &'static [&'static str],
-    /// Names of the objects; all when empty.
+    /// Names of the objects; all if empty.
     pub names: &'static [&'static str],
     pub verbs: &'static [&'static str],
 }
 
-/// The definitions that are compared with our own.
+/// The CustomResourceDefinitions that are compared with our own.
 const DEFINITIONS: &[&str] = &[
     "accountings.slinky.slurm.net",
     "controllers.slinky.slurm.net",
@@ -24,7 +24,7 @@ const DEFINITIONS: &[&str] = &[
     "tokens.slinky.slurm.net",
 ];
 
-/// Every right in the namespaces that it looks after, and no more than is used.
+/// Every right in the namespaces that the operator serves, and no more than it uses.
 pub const RIGHTS: &[Right] = &[
     Right {
         group: GROUP,
@@ -40,36 +40,36 @@ pub const RIGHTS: &[Right] = &[
     },
     // Finalizers of NodeSets.
     Right { group: GROUP, resources: &["nodesets"], names: &[], verbs: &["patch"] },
-    // Where the cluster checks it, an owner reference that blocks deletion needs this right on the owner.
+    // If the cluster enforces it, an owner reference that blocks deletion needs this right on the owner.
     Right {
         group: GROUP,
         resources: &["controllers/finalizers", "nodesets/finalizers", "restapis/finalizers"],
         names: &[],
         verbs: &["update"],
     },
-    // Children: applied, which is a patch, and a create where there is none. ConfigMaps of the user are read by name.
+    // Children: applied, which is a patch, and a create if there is none. The user's ConfigMaps are read by name.
     Right { group: "", resources: &["configmaps"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
     Right { group: "", resources: &["services"], names: &[], verbs: &["create", "delete", "list", "patch", "watch"] },
     Right { group: "apps", resources: &["deployments", "statefulsets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
     Right { group: "policy", resources: &["poddisruptionbudgets"], names: &[], verbs: &["create", "list", "patch", "watch"] },
-    // Workers; and slurmctld's pods, which are marked, and deleted where their StatefulSet would wait for ever.
+    // Workers; and slurmctld's pods, which are marked, and deleted if their StatefulSet would wait forever.
     Right { group: "", resources: &["pods"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
-    // What Slurm says about workers, as conditions.
+    // Slurm's state of workers, as pod conditions.
     Right { group: "", resources: &["pods/status"], names: &[], verbs: &["patch"] },
-    // What happens to the nodes that workers are on.
+    // State of the Kubernetes nodes that workers run on.
     Right { group: "", resources: &["nodes"], names: &[], verbs: &["list", "watch"] },
-    // What happened, for `kubectl describe`.
+    // Events, for `kubectl describe`.
     Right { group: "events.k8s.io", resources: &["events"], names: &[], verbs: &["create"] },
-    // Claims that slurmctld's state is on: by name. Those of workers: made, and given an owner, by which Kubernetes may delete them later. Where the
-    // cluster checks it, only who may delete an object may change its owners.
+    // Claims with slurmctld's state are read by name. Claims of workers are created and given an owner, by which Kubernetes may delete them later. If
+    // the cluster enforces it, only those who may delete an object may change its owners.
     Right { group: "", resources: &["persistentvolumeclaims"], names: &[], verbs: &["create", "delete", "get", "list", "patch", "watch"] },
-    // What workers were made from.
+    // Revisions that workers were made from.
     Right { group: "apps", resources: &["controllerrevisions"], names: &[], verbs: &["create", "delete", "list", "patch", "watch"] },
-    // Keys, of which only hashes are kept. By name: no list, no watch.
+    // Keys, of which only hashes are kept. Read by name: no list, no watch.
     Right { group: "", resources: &["secrets"], names: &[], verbs: &["get"] },
-    // Whether the API server keeps every field of ours.
+    // To check that the API server keeps every field of ours.
     Right { group: "apiextensions.k8s.io", resources: &["customresourcedefinitions"], names: DEFINITIONS, verbs: &["list", "watch"] },
-    // Whether there can be ServiceMonitors, and those of Controllers.
+    // To check if ServiceMonitors are served, and to write those of Controllers.
     Right {
         group: "apiextensions.k8s.io",
         resources: &["customresourcedefinitions"],
@@ -77,7 +77,7 @@ pub const RIGHTS: &[Right] = &[
         verbs: &["list", "watch"],
     },
     Right { group: "monitoring.coreos.com", resources: &["servicemonitors"], names: &[], verbs: &["create", "delete", "get", "patch"] },
-    // The webhook's registration: applied, which is a patch, and a create where there is none.
+    // The webhook's registration: applied, which is a patch, and a create if there is none.
     Right {
         group: "admissionregistration.k8s.io",
         resources: &["validatingwebhookconfigurations"],
@@ -86,7 +86,7 @@ pub const RIGHTS: &[Right] = &[
     },
 ];
 
-/// Every right in the operator's own namespace alone.
+/// Every right in the operator's own namespace only.
 pub const RIGHTS_AT_HOME: &[Right] = &[
     // The webhook's certificates, shared by all replicas.
     Right { group: "", resources: &["secrets"], names: &[SECRET], verbs: &["create", "get", "list", "patch", "watch"] },

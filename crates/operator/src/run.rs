@@ -1,4 +1,4 @@
-//! Puts the parts together and runs them until told to stop.
+//! Assembles the parts and runs them until a signal arrives.
 
 use std::{path::Path, sync::Arc};
 
@@ -22,15 +22,15 @@ use crate::{
     served::{Guard, Watches},
 };
 
-/// Kubernetes puts this file into pods.
+/// Kubernetes mounts this file into pods.
 const POD_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// Runs the operator. Ends without an error only when a signal asks for it.
+/// Runs the operator. Returns without an error only after a signal.
 pub async fn run(args: Args) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let mut tasks = Tasks::new(stop.clone());
-    // First of all: the first process of a container has no default for SIGTERM, so one that comes before this is lost, and the pod is killed only after
-    // its whole grace period.
+    // Must come first: PID 1 of a container has no default action for SIGTERM. An earlier SIGTERM would be lost, and the pod would be killed only
+    // after its whole grace period.
     stop_on_signal(&stop, &mut tasks)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?args.namespaces, "starting");
     start(args, stop, &mut tasks).await?;

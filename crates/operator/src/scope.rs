@@ -1,6 +1,6 @@
-//! Who hears of what: the watches, queues and passes of one scope, which is the whole cluster or one namespace.
+//! Routing of changes: the watches, queues and reconcilers of one scope, which is the whole cluster or one namespace.
 //!
-//! All references stay within a namespace, so scopes need nothing from each other.
+//! All references stay within a namespace, so scopes are independent of each other.
 
 use std::{collections::BTreeMap, fmt::Debug, hash::Hash, sync::Arc};
 
@@ -70,7 +70,7 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    /// Starts everything that looks after this scope. `definitions` are those of the kinds that it looks after, `nodes` those of the whole cluster.
+    /// Starts the watches and queues of this scope. `definitions` are those of the kinds that it serves, `nodes` those of the whole cluster.
     pub(crate) fn start(self, definitions: &mut Watches, nodes: &mut NodeWatch, tasks: &mut Tasks) -> anyhow::Result<()> {
         let mut accountings: Hub<Accounting> = self.hub(());
         let mut controllers: Hub<SlurmController> = self.hub(());
@@ -105,11 +105,11 @@ impl Scope {
         let mut for_restapis = vec![restapis.route(itself), controllers.route(restapis_of_it(&stores))];
         let mut for_nodesets =
             vec![nodesets.route(itself), controllers.route(nodesets_of_it(&stores)), pods.route(|pod: &PodView| owners(pod))];
-        // A pod that nobody controls may be taken over; a claim belongs to nobody, most of the time.
+        // A pod without a controller may be adopted; a claim usually has no owner.
         for_nodesets.push(pods.route(|pod: &PodView| its_instance(pod, Component::Worker)));
         for_nodesets.push(revisions.route(|revision: &RevisionView| owners(revision)));
         for_nodesets.push(claims.route(|claim: &ClaimView| its_instance(claim, Component::Worker)));
-        // Pods of slurmctld and slurmrestd belong to their workloads; what troubles them is told on our resources.
+        // Pods of slurmctld and slurmrestd belong to their workloads; their failures are reported on our resources.
         for_controllers.push(pods.route(|pod: &PodView| its_instance(pod, Component::Controller)));
         for_restapis.push(pods.route(|pod: &PodView| its_instance(pod, Component::RestApi)));
         for (kind, hub) in &mut children {
@@ -117,8 +117,8 @@ impl Scope {
             for_restapis.push(hub.route(|child: &DynamicObject| owners(child)));
             for_nodesets.push(hub.route(|child: &DynamicObject| owners(child)));
             match kind {
-                // slurmrestd runs with slurmctld's configuration, which also says which generic resources nodes may have; workers start when
-                // slurmctld is up.
+                // slurmrestd uses slurmctld's configuration, which also lists the generic resources that nodes may have; workers start when slurmctld
+                // is up.
                 ChildKind::ConfigMap | ChildKind::StatefulSet => {
                     for_restapis.push(hub.route(restapis_of_its_controller(&stores)));
                     for_nodesets.push(hub.route(nodesets_of_its_controller(&stores)));
@@ -145,7 +145,7 @@ impl Scope {
         self.follow(pods, self.api(), ours.clone(), tasks);
         let of_workers = watcher::Config::default().labels(&format!("{}={}", label::NAME, Component::Worker.daemon()));
         self.follow(claims, self.api(), of_workers, tasks);
-        // Those of other operators of this API have no other label in common; and no other way to tell them from those of StatefulSets.
+        // Revisions of other operators of this API share only this label. No label distinguishes them from those of StatefulSets.
         self.follow(revisions, self.api(), watcher::Config::default().labels(label::TEMPLATE_HASH), tasks);
         for (kind, hub) in children {
             self.follow(hub, self.dynamic_api(kind), ours.clone(), tasks);
@@ -175,8 +175,8 @@ impl Scope {
         Ok(())
     }
 
-    /// Starts what asks Slurm: one session for each cluster, and a watch over those with several slurmctld.
-    #[allow(clippy::too_many_arguments)] // each is one part of one sentence
+    /// Starts the tasks that query Slurm: one session per cluster, and a watch on clusters with several slurmctld.
+    #[allow(clippy::too_many_arguments)] // the arguments are independent
     fn start_slurm(
         &self,
         controllers: &mut Hub<SlurmController>,
@@ -209,7 +209,7 @@ impl Scope {
         Ok((clusters, active_controllers))
     }
 
-    /// Watches a kind that is stored and not served, to say so on its objects. Nothing else needs to be known for that.
+    /// Watches a kind that is stored and not served, and reports that on its objects. No other objects are needed for that.
     fn tell_unserved<K>(&self, mut objects: Hub<K>, kind: Kind, context: &Arc<Context>, definitions: &mut Watches, tasks: &mut Tasks)
     where
         K: Reported + Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -259,13 +259,13 @@ impl Scope {
         K::DynamicType: Eq + Hash + Clone + Debug + Unpin + Send + Sync,
     {
         let name = format!("watch of {}", api.resource_url());
-        // Nobody reads who wrote which field, and it is the heaviest part of many objects.
+        // The operator does not read `managedFields`, the heaviest part of many objects.
         let events = watcher(api, config).modify(|object| object.managed_fields_mut().clear());
         tasks.spawn(name, hub.run(events.take_until(self.stop.clone().cancelled_owned())));
     }
 
-    /// Runs passes over one kind, once all caches are filled: a pass over a half-filled one would see half a world.
-    #[allow(clippy::too_many_arguments)] // each is one part of one sentence
+    /// Reconciles one kind once all caches are filled: a half-filled cache would hide existing objects.
+    #[allow(clippy::too_many_arguments)] // the arguments are independent
     fn work<K, R>(
         &self,
         name: &'static str,
@@ -301,7 +301,7 @@ fn its_controller(nodeset: &NodeSet) -> Vec<ObjectRef<SlurmController>> {
     vec![ObjectRef::new(&nodeset.spec.controller_ref.name).within(&nodeset.namespace().unwrap_or_default())]
 }
 
-/// The resource whose pod or claim this is, by its labels.
+/// The resource that a pod or claim belongs to, by its labels.
 fn its_instance<K: Resource, R: Resource<DynamicType = ()>>(object: &K, component: Component) -> Vec<ObjectRef<R>> {
     let labels = object.labels();
     let is_of_component = labels.get(label::NAME).is_some_and(|daemon| daemon == component.daemon());

@@ -1,4 +1,4 @@
-//! Secrets, of which only hashes are kept: a value is forgotten while it is being read.
+//! Secrets as hashes: values are dropped while they are read.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ pub(crate) struct SecretDigest {
     pub(crate) content: Content,
 }
 
-/// What may be known about the values.
+/// Hashes of a Secret's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Content {
-    /// Hash of each value that is not empty, by its key.
+    /// Hash of each value that is not empty, by key.
     pub(crate) values: BTreeMap<String, String>,
     /// Hash over all values.
     pub(crate) hash: String,

@@ -1,8 +1,8 @@
-//! The CustomResourceDefinitions that the API server serves, next to those that this operator was built with.
+//! The CustomResourceDefinitions that the API server serves, compared with those that this operator was built with.
 //!
-//! A definition that lacks a field drops it from every object, silently. Where fields of the spec are missing, what is stored is not what users
-//! asked for, and acting on it could end jobs that nobody meant to end: passes over that kind pause until the definition is right. Where only
-//! fields of the status are missing, those are left out of what is written, and all else goes on.
+//! A definition that lacks a field silently drops it from every object. If fields of the spec are missing, the stored object is not what the user
+//! asked for, and acting on it could kill jobs by mistake: reconciles of that kind pause until the definition is right. If only fields of the status
+//! are missing, they are left out of writes, and everything else goes on.
 
 use std::{
     collections::BTreeMap,
@@ -49,7 +49,7 @@ use crate::{
     status::{self, Reported},
 };
 
-/// A CustomResourceDefinition, reduced to its shape while it is read: as a tree it would cost megabytes.
+/// A CustomResourceDefinition, reduced to its shape while it is read: the full tree would cost megabytes.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = CustomResourceDefinition)]
 pub(crate) struct Definition {
@@ -62,14 +62,14 @@ fn reduce<'de, D: Deserializer<'de>>(input: D) -> Result<Shape, D::Error> {
     Ok(Shape::of(&Value::deserialize(input)?))
 }
 
-/// Knows how the served definitions differ from ours.
+/// Differences between the served definitions and ours.
 #[derive(Clone)]
 pub(crate) struct Guard(Arc<Judgements>);
 
 struct Judgements {
-    /// Ours, by plural.
+    /// Our definitions, by plural.
     own: BTreeMap<String, Shape>,
-    /// What is served, by kind.
+    /// The served definitions, by kind.
     served: Mutex<BTreeMap<String, Served>>,
     monitors: Monitors,
     metrics: Metrics,
@@ -78,7 +78,7 @@ struct Judgements {
 #[derive(Clone)]
 struct Served {
     difference: Difference,
-    /// What of our status the server keeps; nothing where it has no place for it.
+    /// Fields of our status that the server keeps; `None` if it cannot store any.
     keeps: Option<Shape>,
 }
 
@@ -89,12 +89,12 @@ impl Guard {
         Self(Arc::new(Judgements { own, served: Mutex::default(), monitors, metrics }))
     }
 
-    /// Whether there can be ServiceMonitors.
+    /// State of ServiceMonitors in this cluster.
     pub(crate) fn monitors(&self) -> &Monitors {
         &self.0.monitors
     }
 
-    /// What passes over `kind` have to wait for, if anything.
+    /// The reason why reconciles of `kind` pause, or `None` if they do not.
     pub(crate) fn pause(&self, kind: &str) -> Option<Wait> {
         match self.served(kind) {
             None => Some(Wait::new(Reason::SchemaForeign, format!("the CustomResourceDefinition of {kind} is gone: install it"))),
@@ -105,7 +105,7 @@ impl Guard {
         }
     }
 
-    /// What the resources of `kind` say about their definition; nothing when all is well.
+    /// The condition about the definition of `kind`, or `None` if the definition matches ours or is gone.
     pub(crate) fn condition_update(&self, kind: &str) -> Option<ConditionUpdate> {
         let Served { difference, .. } = self.served(kind).filter(|served| served.difference != Difference::None)?;
         Some(ConditionUpdate {
@@ -116,7 +116,7 @@ impl Guard {
         })
     }
 
-    /// Takes out of `status` what the server would not keep; answers whether there is a status that can be written at all.
+    /// Removes from `status` what the server would not keep. Returns true if a status can be written at all.
     pub(crate) fn prune_status(&self, kind: &str, status: &mut Value) -> bool {
         match self.served(kind) {
             Some(Served { difference: Difference::None, .. }) => true,
@@ -128,7 +128,7 @@ impl Guard {
         }
     }
 
-    /// Takes note of what is served now: a definition, or none.
+    /// Records what is served now: a definition, or none.
     fn take(&self, plural: &str, definition: Option<&Shape>) {
         let Some(own) = self.0.own.get(plural) else { return };
         let kind = own.kind();
@@ -178,7 +178,7 @@ fn reason(difference: &Difference) -> Reason {
     }
 }
 
-/// The watches over the definitions, one for each name: the others in a cluster can be many and heavy, and need not be readable for us.
+/// Watches on the definitions, one per name: a cluster can have many large others, and the operator need not be allowed to read them.
 pub(crate) struct Watches {
     hubs: BTreeMap<String, Hub<Definition>>,
     monitors: MonitorWatch,
@@ -190,7 +190,7 @@ impl Watches {
             let name = format!("{plural}.{GROUP}");
             let mut hub: Hub<Definition> = Hub::new((), health.gate(&format!("definition of {name}")), metrics.clone());
             let (guard, served, plural) = (guard.clone(), hub.store(), plural.clone());
-            // The first route, so that whoever hears of the change finds it judged. It names nobody.
+            // Must be the first route, so that later routes see the verdict. It enqueues nothing.
             drop(hub.route(move |definition: &Definition| -> Vec<ObjectRef<Definition>> {
                 let now = served.get(&ObjectRef::from_obj(definition));
                 guard.take(&plural, now.as_ref().map(|definition| &definition.shape));
@@ -201,17 +201,17 @@ impl Watches {
         Self { hubs: hubs.collect(), monitors }
     }
 
-    /// Tells when all definitions were looked at.
+    /// Signals that all definitions were looked up.
     pub(crate) fn filled(&self) -> Vec<Filled> {
         self.hubs.values().map(Hub::filled).chain([self.monitors.filled()]).collect()
     }
 
-    /// Names every Controller whenever ServiceMonitors come or go.
+    /// Enqueues every Controller when ServiceMonitors appear or disappear.
     pub(crate) fn route_monitors(&mut self, controllers: &Store<SlurmController>) -> UnboundedReceiver<ObjectRef<SlurmController>> {
         self.monitors.route(controllers)
     }
 
-    /// Names every `K` in `objects` whenever the definition of `K` changed.
+    /// Enqueues every `K` in `objects` when the definition of `K` changes.
     pub(crate) fn route<K>(&mut self, objects: &Store<K>) -> Option<UnboundedReceiver<ObjectRef<K>>>
     where
         K: Resource<DynamicType = ()> + Clone + Send + Sync + 'static,
@@ -234,7 +234,7 @@ impl Watches {
     }
 }
 
-/// Passes that pause while the definition of their kind is not ours.
+/// Reconciler that pauses while the served definition of its kind lacks spec fields or is foreign.
 pub(crate) struct Guarded<R> {
     pub(crate) passes: R,
     pub(crate) context: Arc<Context>,

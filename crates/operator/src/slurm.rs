@@ -1,7 +1,7 @@
-//! Sessions with Slurm clusters: for each Controller that has a RestApi one client and one task that keeps one snapshot for everybody.
+//! Sessions with Slurm clusters: for each Controller with a RestApi, one client and one task that maintains one shared snapshot.
 //!
-//! Nothing here makes a pass wait. A pass looks at what was last read, and what it commands is carried out by the cluster's own task; a
-//! slurmrestd that hangs holds up that task and no other.
+//! Nothing here blocks a reconcile. It uses the last snapshot, and the cluster's own task runs its commands. A hanging slurmrestd blocks only that
+//! task.
 
 mod address;
 mod booking;
@@ -43,7 +43,7 @@ use crate::step::keep_in_step;
 use session::Session;
 use wanted::Wanted;
 
-/// The caches that tell which clusters there are, and who wants to know about them.
+/// Caches of clusters, and of the NodeSets that use them.
 #[derive(Clone)]
 pub struct Sources {
     pub controllers: Store<SlurmController>,
@@ -51,7 +51,7 @@ pub struct Sources {
     pub nodesets: Store<NodeSet>,
 }
 
-/// What every session needs.
+/// Dependencies of every session.
 #[derive(Clone)]
 pub struct Ground {
     pub client: kube::Client,
@@ -60,13 +60,13 @@ pub struct Ground {
     pub address: Address,
 }
 
-/// Who is woken when something about a cluster has changed.
+/// Objects to reconcile after a change in a cluster.
 pub struct Wakes {
     pub controllers: UnboundedReceiver<ObjectRef<SlurmController>>,
     pub nodesets: UnboundedReceiver<ObjectRef<NodeSet>>,
 }
 
-/// Every Slurm cluster of one scope.
+/// All Slurm clusters of one scope.
 pub struct Clusters {
     sources: Sources,
     ground: Ground,
@@ -83,22 +83,22 @@ impl Clusters {
         (Arc::new(clusters), Wakes { controllers: controllers_woken, nodesets: nodesets_woken })
     }
 
-    /// Makes and ends sessions as Controllers and RestApis come and go, until `stop`. `changes` names whatever changed; which it was does not
-    /// matter. `caches` are those of the sources.
+    /// Starts and ends sessions as Controllers and RestApis are created and deleted, until `stop`. `changes` yields an item for any change; which one
+    /// does not matter. `caches` are those of the sources.
     pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
-        // A RestApi that now names another Controller tells nothing of the one it named before, so all are compared each time.
+        // A RestApi that now names another Controller does not show the previous one, so all are compared each time.
         keep_in_step(changes, caches, stop, || self.compare()).await;
         self.sessions().clear();
     }
 
-    /// The cluster as last seen; `None` where there is no RestApi. Never waits.
+    /// The last snapshot of the cluster, or `None` without a RestApi. Never waits.
     pub fn snapshot(&self, namespace: &str, controller: &str) -> Option<Arc<Snapshot>> {
         self.sessions().get(&Key::new(namespace, controller)).map(Session::snapshot)
     }
 
-    /// When slurmctld last read its configuration, or why that is not known. Never waits.
+    /// Time when slurmctld last read its configuration, or why it is not known. Never waits.
     ///
-    /// Once known it stays true however old the reading is: slurmctld does not unread. Slurm tells it since 26.05 (v0.0.45).
+    /// Stays valid however old the reading is: a configuration that was read stays read. Slurm reports it since 26.05 (v0.0.45).
     pub fn configured_at(&self, namespace: &str, controller: &str) -> Result<Timestamp, String> {
         let known = self.sessions().get(&Key::new(namespace, controller)).map(Session::configured_at);
         known.unwrap_or_else(|| {
@@ -107,9 +107,9 @@ impl Clusters {
         })
     }
 
-    /// Has Slurm told something soon, once for all who command the same meanwhile. False where there is no session. Never waits.
+    /// Queues a command; identical ones in the queue are sent once. False if there is no session. Never waits.
     ///
-    /// What comes of it shows in the snapshot and in [`Self::configured_at`].
+    /// The effect shows in the snapshot and in [`Self::configured_at`].
     pub fn send(&self, namespace: &str, controller: &str, command: SlurmCommand) -> bool {
         self.sessions().get(&Key::new(namespace, controller)).is_some_and(|session| {
             session.send(command);
@@ -117,49 +117,49 @@ impl Clusters {
         })
     }
 
-    /// What Slurm did not take about a node a while ago. Never waits.
+    /// Attributes of a node that Slurm recently refused. Never waits.
     pub fn refusals(&self, namespace: &str, controller: &str, node: &str) -> Vec<Refusal> {
         self.sessions().get(&Key::new(namespace, controller)).map(|session| session.refusals(node)).unwrap_or_default()
     }
 
-    /// What Slurm was last told about a reservation, and what came of it. Never waits.
+    /// The last command about a reservation, and its result. Never waits.
     pub fn booked(&self, namespace: &str, controller: &str, reservation: &str) -> Option<Told> {
         self.sessions().get(&Key::new(namespace, controller)).and_then(|session| session.booked(reservation))
     }
 
-    /// Has nodes and queue read soon unless they just were, before a decision that must not miss a job that came a moment ago. Whoever looks at
-    /// the cluster is woken when that is done.
+    /// Requests a reading of nodes and queue unless they are fresh, before a decision that must not miss a recent job. Triggers reconciles of the
+    /// cluster's objects when it is done.
     pub fn read_soon(&self, namespace: &str, controller: &str) {
         if let Some(session) = self.sessions().get(&Key::new(namespace, controller)) {
             session.read_soon();
         }
     }
 
-    /// Has nodes and reservations read soon, before a decision that must not miss one of these.
+    /// Requests a reading of nodes and reservations, before a decision that must not miss one of these.
     pub fn read_reservations_soon(&self, namespace: &str, controller: &str) {
         if let Some(session) = self.sessions().get(&Key::new(namespace, controller)) {
             session.read_reservations_soon();
         }
     }
 
-    /// Has Slurm asked soon when slurmctld and each slurmd read their configuration.
+    /// Requests a query of when slurmctld and each slurmd read their configuration.
     pub fn read_configuration_soon(&self, namespace: &str, controller: &str) {
         if let Some(session) = self.sessions().get(&Key::new(namespace, controller)) {
             session.read_configuration_soon();
         }
     }
 
-    /// The cluster's client, for writes. Its calls are bounded, but they are waits.
+    /// The cluster's client, for writes. Its calls have a time limit, but the caller waits for them.
     pub fn client(&self, namespace: &str, controller: &str) -> Option<Arc<Client>> {
         self.sessions().get(&Key::new(namespace, controller)).map(Session::client)
     }
 
-    /// The cluster's client for a pass that waits for its answers, unless another one does.
+    /// The cluster's client for a reconcile that waits for its answers, or `None` while another one does.
     pub fn client_in_turn(&self, namespace: &str, controller: &str) -> Option<(Arc<Client>, OwnedSemaphorePermit)> {
         self.sessions().get(&Key::new(namespace, controller)).and_then(Session::client_in_turn)
     }
 
-    /// Compares the sessions with what is wanted. One that is to be another begins anew and knows nothing at first.
+    /// Compares sessions with the wanted ones. A changed session is restarted, and its state is unknown at first.
     fn compare(&self) {
         let wanted = wanted::wanted(&self.sources, &self.ground.address);
         let mut sessions = self.sessions();
@@ -188,12 +188,12 @@ impl Clusters {
         }
     }
 
-    /// Wakes the Controller and its NodeSets.
+    /// Triggers reconciles of the Controller and its NodeSets.
     fn waker(&self, key: &Key) -> impl Fn() + Send + Sync + 'static {
         let (key, store) = (key.clone(), self.sources.nodesets.clone());
         let (controllers, nodesets) = (self.controllers.clone(), self.nodesets.clone());
         move || {
-            // Where nobody reads any more, the process is ending.
+            // The receiver is gone only while the process shuts down.
             let _ = controllers.unbounded_send(ObjectRef::new(&key.controller).within(&key.namespace));
             let of_it = store.state_filter(|nodeset| {
                 nodeset.metadata.namespace.as_ref() == Some(&key.namespace) && nodeset.spec.controller_ref.name == key.controller
@@ -209,7 +209,7 @@ impl Clusters {
     }
 }
 
-/// Why nothing is known where there is no session, and what to do about it.
+/// Cause and advice if there is no session.
 pub(crate) fn no_session(namespace: &str, controller: &str) -> (String, String) {
     let cause = format!("no RestApi in namespace `{namespace}` names Controller `{controller}`");
     (cause, "create one, so that the operator can ask Slurm".to_owned())

@@ -1,4 +1,4 @@
-//! Writes status, only where it differs.
+//! Writes status, only if it differs.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(crate) trait Reported: Resource<DynamicType = ()> + Serialize {
 
     fn status(&self) -> Option<&Self::Status>;
     fn conditions(status: &mut Self::Status) -> &mut Vec<Condition>;
-    /// Fills in what the schema requires.
+    /// Fills in the fields that the schema requires.
     fn complete(&self, _status: &mut Self::Status) {}
 }
 
@@ -77,7 +77,7 @@ reported!(
     NodeSetStatus,
     "NodeSet",
     fn complete(&self, status: &mut NodeSetStatus) {
-        // Which stored one it is, only a pass knows.
+        // Only a reconcile knows which stored revision it is.
         if status.node_set_hash.is_empty() {
             status.node_set_hash = revision::hash(self);
         }
@@ -88,7 +88,7 @@ reported!(
 reported!(RestApi, RestApiStatus, "RestApi");
 reported!(Token, TokenStatus, "Token");
 
-/// Writes what the plan reports; `fill` sets the fields that only this kind has.
+/// Writes the plan's report; `fill` sets the fields that only this kind has.
 pub(crate) async fn report<K: Reported>(
     object: &K,
     report: &Report,
@@ -104,12 +104,12 @@ pub(crate) async fn report<K: Reported>(
     write(object, condition_updates, &report.moments, &[], fill, context).await
 }
 
-/// Keeps what there is to say about an object, for a pass that fails before it can report.
+/// Keeps the findings about an object, for a reconcile that fails before it can report.
 pub(crate) fn note_findings<K: Reported>(object: &K, findings: &[Finding], context: &Context) {
     context.memory.findings.insert(key_of(object), findings.to_vec());
 }
 
-/// Writes that the last pass failed. What else the status says stays as it was.
+/// Reports that the last reconcile failed. The rest of the status stays as it was.
 pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure: &Failure<E>, context: &Context) {
     let ready = ConditionUpdate { type_: READY, status: ConditionStatus::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
@@ -136,7 +136,7 @@ fn key_of<K: Reported>(object: &K) -> String {
     format!("{}/{}/{}", K::KIND, object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// What the webhook would have said, for those whom it did not reach. Nothing where there is nothing to say.
+/// The webhook's findings as a condition, for users whom the webhook did not reach; `None` if there are no findings.
 fn accepted(findings: &[Finding]) -> Option<ConditionUpdate> {
     let all: Vec<_> = findings.iter().map(|finding| finding.words.as_str()).collect();
     let is_true = refusal(findings).is_none();
@@ -144,7 +144,7 @@ fn accepted(findings: &[Finding]) -> Option<ConditionUpdate> {
     (!findings.is_empty()).then(|| ConditionUpdate { type_: SPEC_ACCEPTED, status: is_true.into(), reason, message: shortened(&all.join("; ")) })
 }
 
-/// The schema allows 32768 characters; nobody reads that many.
+/// Shortens a message. The schema allows 32768 characters, more than anyone reads.
 fn shortened(text: &str) -> String {
     const MOST: usize = 2000;
     match text.char_indices().nth(MOST) {
@@ -153,8 +153,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Writes `condition_updates` as conditions, and of those that are there the ones in `kept`; other conditions of ours go away. `moments` are shown as those of
-/// their last changes.
+/// Writes `condition_updates` as conditions and keeps the existing ones in `kept`; other conditions of ours are removed. `moments` become the times
+/// of their last transitions.
 async fn write<K: Reported>(
     object: &K,
     condition_updates: Vec<ConditionUpdate>,
@@ -167,7 +167,7 @@ async fn write<K: Reported>(
     let key = key_of(object);
     let now = context.clock.now();
 
-    // The status that the server has: what we sent last, as long as the cache is behind.
+    // The status on the server: our last write, as long as the cache is stale.
     let sent = context.memory.statuses.get(&key);
     let unseen = sent.as_ref().filter(|sent| sent.before == object.resource_version() && is_recent(sent.at, now));
     let known = match unseen {
@@ -180,7 +180,7 @@ async fn write<K: Reported>(
     fill(&mut status);
     let before = std::mem::take(K::conditions(&mut status));
     let generation = object.meta().generation;
-    // Ours only: conditions of others are theirs to keep.
+    // Ours only: conditions of others stay with their owners.
     let conditions = before.iter().filter(|condition| kept.contains(&condition.type_.as_str())).cloned();
     let ready = condition_updates.iter().find(|condition_update| condition_update.type_ == READY).cloned();
     let said = condition_updates.into_iter().map(|condition_update| {
@@ -191,13 +191,13 @@ async fn write<K: Reported>(
     *K::conditions(&mut status) = said.chain(conditions).collect();
 
     let (mut known, mut status) = (to_value(&known), to_value(&status));
-    // What the server does not keep would make the write fail, and differ for ever.
+    // Fields that the server does not keep would make the write fail, and would differ forever.
     if !context.guard.prune_status(K::KIND, &mut status) || status.as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
     context.guard.prune_status(K::KIND, &mut known);
     let (there, wanted) = (without_conditions(&known), without_conditions(&status));
-    // What is not said any more goes with a write, unless somebody else says it as well. So it is tried once.
+    // A write removes fields that we no longer set, unless someone else sets them as well. So it is tried once.
     let is_clean = covers(&wanted, &there) || sent.is_some_and(|sent| sent.status == status);
     if has_our_conditions(&known, &status) && covers(&there, &wanted) && is_clean {
         return Ok(());
@@ -219,7 +219,7 @@ async fn write<K: Reported>(
     Ok(())
 }
 
-/// An event where the `Ready` condition got another status or reason; `before` are the conditions that were there.
+/// Sends an event if the `Ready` condition got another status or reason; `before` are the previous conditions.
 fn tell<K: Reported>(object: &K, before: &[Condition], ready: &ConditionUpdate, context: &Context) {
     let (status, reason) = (ready.status.as_str(), ready.reason.as_str());
     if !before.iter().any(|known| known.type_ == READY && known.status == status && known.reason == reason) {
@@ -228,7 +228,7 @@ fn tell<K: Reported>(object: &K, before: &[Condition], ready: &ConditionUpdate, 
     }
 }
 
-/// Whether the conditions of ours in `known` are those of `status`.
+/// True if our conditions in `known` match those in `status`.
 fn has_our_conditions(known: &Value, status: &Value) -> bool {
     let ours = |status: &Value| -> Vec<Value> {
         let conditions = status["conditions"].as_array().into_iter().flatten();

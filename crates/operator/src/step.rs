@@ -1,4 +1,4 @@
-//! Keeps something in step with caches.
+//! Runs a comparison whenever caches change.
 
 use std::{pin::pin, time::Duration};
 
@@ -6,10 +6,10 @@ use futures::{Stream, StreamExt, future::join_all};
 use slipway_runtime::hub::Filled;
 use tokio_util::sync::CancellationToken;
 
-/// How often to compare even if nothing is heard: whatever ended by itself is made anew then.
+/// Interval between comparisons without a change: whatever ended by itself is restarted then.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// Calls `compare` once `caches` are filled, then after each of `changes` and from time to time, until `stop`. Which change it was does not matter.
+/// Calls `compare` once `caches` are filled, then after each of `changes` and periodically, until `stop`. Which object changed does not matter.
 pub(crate) async fn keep_in_step<R>(
     changes: impl Stream<Item = R> + Send,
     caches: Vec<Filled>,

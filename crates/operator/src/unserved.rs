@@ -1,5 +1,5 @@
-//! The pass over kinds that are stored and not served yet: it tells so, and touches nothing else. Of an Accounting outside this Kubernetes there
-//! is nothing to serve but its address, which Controllers read.
+//! Reconciles kinds that are stored and not served yet: reports that, and changes nothing else. An external Accounting only provides its address,
+//! which Controllers read.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     status::{self, Reported},
 };
 
-/// Says on objects of `kind` that nothing is done about them.
+/// Reports on objects of `kind` that nothing is done for them.
 pub(crate) struct Unserved {
     pub(crate) kind: Kind,
     pub(crate) context: Arc<Context>,

@@ -1,4 +1,4 @@
-//! How long one plan for a NodeSet takes, at rest and in the middle of everything: `make bench`.
+//! Time of one plan for a NodeSet, at rest and during large changes: `make bench`.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has nothing to measure")]
 
 use std::hint::black_box;
@@ -17,10 +17,10 @@ use slipway_plan::{
 
 const RUNS: usize = 50;
 const WORKERS: u32 = 10_000;
-/// The promise.
+/// Upper limit for the median.
 const MOST: Duration = Duration::from_millis(20);
 
-/// A worker that is well and shows all that there is to show; each hundredth is busy.
+/// A healthy worker that shows its complete state; each hundredth is busy.
 fn worker(ordinal: u32) -> Worker {
     let name = format!("worker-{ordinal}");
     let is_busy = ordinal.is_multiple_of(100);
@@ -70,7 +70,7 @@ fn worker(ordinal: u32) -> Worker {
     }
 }
 
-/// Half of them drain for a scale-in, and of those that are empty already all can go.
+/// Half of the workers drain for a scale-in, and those that are already empty can be deleted.
 fn leaving(mut workers: Vec<Worker>) -> Vec<Worker> {
     for worker in workers.iter_mut().filter(|worker| worker.slot >= Slot::Ordinal(WORKERS / 2)) {
         worker.in_slurm.hold = Hold::DrainedByUs;

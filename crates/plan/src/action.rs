@@ -4,76 +4,77 @@ use slipway_api::child::{Child, ChildKey};
 
 use crate::nodeset::{Booking, NodeAttribute, Slot};
 
-/// One write. Each can be repeated without harm.
+/// One write. Each is safe to repeat.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Make a child what it should be.
+    /// Apply the desired state of a child.
     Apply(Box<Child>),
-    /// Delete a child that is not wanted any more, if it is still the one with this UID. Never one that jobs depend on.
+    /// Delete a child that is no longer needed, if it still has this UID. Never a child that jobs depend on.
     Remove { key: ChildKey, uid: String },
-    /// Create the worker pod in this place, with this name and this hostname.
+    /// Create the worker pod of this slot, with this name and hostname.
     CreateWorker { slot: Slot, name: String, hostname: String },
-    /// Delete a worker pod, if it is still the one with this UID. Only [`crate::gate`] gives leave to make this.
+    /// Delete a worker pod, if it still has this UID. Planned only if [`crate::gate`] allows it.
     DeleteWorker { name: String, uid: String },
-    /// Become the controller of a worker pod that has none, if it is still the one with this UID.
+    /// Adopt a worker pod that has no controller, if it still has this UID.
     AdoptWorker { name: String, uid: String },
-    /// Make the claims of a worker pod that are not there, although it is. Their names end with `claimant`.
+    /// Create the missing claims of an existing worker pod. Their names end with `claimant`.
     RestoreClaims { name: String, claimant: String },
-    /// Let these claims go with a worker pod, the one with this UID. Only ever right before its deletion.
+    /// Make a worker pod the owner of these claims, if it still has this UID. Planned only right before the pod is deleted.
     HandOver { name: String, uid: String, claims: Vec<ClaimId> },
-    /// Let a claim go with the NodeSet, or with nobody.
+    /// Make the NodeSet the owner of a claim, or remove its owner.
     KeepClaim {
         claim: ClaimId,
-        /// UID of the pod that it would go with now, if so.
+        /// UID of the pod that owns the claim now, if any.
         from: Option<String>,
         with_nodeset: bool,
     },
-    /// Let no new job come to these nodes of Slurm; those that run go on. The reason gets our prefix.
+    /// Drain these Slurm nodes; running jobs continue. The reason gets our prefix.
     Drain { nodes: Vec<String>, reason: String },
-    /// Let jobs come again to nodes that we drained.
+    /// Undrain nodes that we drained.
     Undrain { nodes: Vec<String> },
-    /// Let jobs come again to nodes that the preStop hook of an earlier pod set down.
+    /// Resume nodes that the preStop hook of an earlier pod set DOWN.
     Resume { nodes: Vec<String> },
-    /// Set nodes down whose pods are gone, so that Slurm sends no job there and starts theirs elsewhere. Only [`crate::gate`] gives leave to make this.
+    /// Set nodes DOWN whose pods are gone, so that Slurm schedules no job there and restarts theirs elsewhere. Planned only if [`crate::gate`] allows
+    /// it.
     SetDown { nodes: Vec<String>, reason: String },
-    /// Keep what pods are made of now.
+    /// Store the current pod template as a revision.
     StoreRevision { name: String, hash: String, number: i64, data: Box<serde_json::Value> },
-    /// Make a stored template the newest.
+    /// Make a stored revision the newest.
     RenumberRevision { name: String, uid: String, number: i64 },
-    /// Forget a former template, if it is still the one with this UID.
+    /// Delete an old revision, if it still has this UID.
     DropRevision { name: String, uid: String },
-    /// Delete records of Slurm whose pods are gone for good.
+    /// Delete Slurm's records of nodes whose pods are gone for good.
     Forget { nodes: Vec<String> },
-    /// Make or change a reservation of Slurm in which workers are replaced.
+    /// Create or change the Slurm reservation in which workers are replaced.
     Reserve { name: String, booking: Booking },
     /// Delete such a reservation.
     Unreserve { name: String },
-    /// Let a NodeSet go that is being deleted.
+    /// Remove the finalizer of a NodeSet that is being deleted.
     Release,
-    /// Tell Slurm where these nodes are in the network, or what they have.
+    /// Set the topology or the features of these nodes in Slurm.
     SetAttribute { nodes: Vec<String>, attribute: NodeAttribute },
-    /// Write these comments on nodes of Slurm, by node.
+    /// Set the comments of Slurm nodes, by node.
     Describe { comments: BTreeMap<String, String> },
-    /// Make our conditions of a worker pod these, by type, with their messages; all are `True`. Conditions of others stay.
+    /// Replace our conditions of a worker pod with these, by type, with their messages; all are `True`. Conditions of others stay.
     ShowConditions { pod: PodId, conditions: BTreeMap<String, String> },
-    /// Set labels and annotations of a pod, or take them away.
+    /// Set or remove labels and annotations of a pod.
     MarkPod { pod: PodId, marks: Marks },
-    /// Delete a pod that another controller made and will make anew. Only [`crate::gate`] gives leave to make this.
+    /// Delete a pod that another controller created and will recreate. Planned only if [`crate::gate`] allows it.
     DeletePod {
         pod: PodId,
-        /// How long its processes may take to end, if not as long as it says itself.
+        /// Grace period, if it differs from the pod's own.
         grace: Option<Duration>,
-        /// Why, for people.
+        /// Reason, for users.
         why: String,
     },
-    /// Make slurmctld and every slurmd read their configuration, which is published and checked, once more.
+    /// Make slurmctld and every slurmd reread their configuration, which is published and checked.
     Reconfigure {
-        /// Why, for people.
+        /// Reason, for users.
         why: String,
     },
 }
 
-/// One pod and no other that gets its name later.
+/// Identity of a pod: a later pod of the same name is another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodId {
     pub namespace: String,
@@ -81,14 +82,14 @@ pub struct PodId {
     pub uid: String,
 }
 
-/// One claim and no other that gets its name later.
+/// Identity of a claim: a later claim of the same name is another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimId {
     pub name: String,
     pub uid: String,
 }
 
-/// Labels and annotations; `None` takes one away.
+/// Labels and annotations to set; `None` removes one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Marks {
     pub labels: BTreeMap<String, Option<String>>,
@@ -96,7 +97,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Does to `labels` and `annotations` what these say.
+    /// Applies the marks to `labels` and `annotations`.
     pub fn put_on(self, labels: &mut BTreeMap<String, String>, annotations: &mut BTreeMap<String, String>) {
         for (map, marks) in [(labels, self.labels), (annotations, self.annotations)] {
             for (key, value) in marks {

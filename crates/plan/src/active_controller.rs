@@ -1,8 +1,8 @@
-//! Which of several slurmctld is active, and what follows from it.
+//! Choice of the active slurmctld among several, and fencing of the others.
 //!
-//! Each slurmctld says of itself whether it is active. One that is frozen says nothing, and when it thaws it says what was true before: it goes
-//! on from its old memory and writes over the state of the one that has taken over. So what each said before counts too, and one that slept through
-//! a change is taken away before it is believed.
+//! Each slurmctld reports whether it is active. A frozen one does not respond. When it thaws, it reports its former role, continues from its old
+//! memory and overwrites the state of the slurmctld that took over. So earlier reports count too, and a slurmctld that was frozen during a takeover
+//! is deleted before it is trusted.
 
 mod record;
 
@@ -19,12 +19,13 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// A silence of this length, while another is active, is the end of a pod. One that hands its role back is silent too, up to five seconds
-/// after the other has it: it is left alone.
+/// Time without a response, while another slurmctld is active, after which a pod is fenced. A slurmctld that hands its role back does not respond
+/// either, for up to five seconds after the other is active: it must not be fenced.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Where haste could be wrong or brings nothing: the silent one only stood by, or who is active was never seen to come by it.
+/// Timeout if early fencing could be wrong or is of no use: the silent slurmctld was only a standby, or nothing shows when the active one became
+/// active.
 const LONG_PATIENCE: Duration = Duration::from_secs(30);
-/// A frozen process does not end when asked to.
+/// Grace period of a fenced pod: a frozen process does not end on SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The decision. Empty if there is only one slurmctld.
@@ -32,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct ActiveController {
     /// Name of the active pod; empty if none is active or there is only one.
     pub active: String,
-    /// Labels to move (`Action::MarkPod`) and frozen pods to take away (`Action::DeletePod`).
+    /// Labels to move (`Action::MarkPod`) and pods to fence (`Action::DeletePod`).
     pub actions: Vec<Action>,
     /// Set if no pod is active or one was fenced.
     pub wait: Option<Wait>,
@@ -40,17 +41,17 @@ pub struct ActiveController {
     pub wake_after: Option<Duration>,
 }
 
-/// Decides which pod gets the label and which are deleted. If none is active, labels stay where they are and nothing is deleted: the network may be
-/// down on our side.
+/// Decides which pod gets the label and which are fenced. If none is active, labels stay where they are and a silent pod is not fenced: our own
+/// network may be down.
 pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> ActiveController {
-    // A record of a pod that had the name before says nothing.
+    // A record with another UID is of an earlier pod with the same name.
     let known: BTreeMap<&str, (&ControllerPod, &Record)> = pods
         .iter()
         .filter_map(|pod| Some((pod.id.name.as_str(), (pod, roles.by_pod.get(&pod.id.name).filter(|record| record.uid == pod.id.uid)?))))
         .collect();
     let mut active_controller = ActiveController::default();
     let claims = known.values().filter(|(_, record)| record.is_active());
-    // Two claim it for a moment at each hand-back: the label stays then, or goes to who was first.
+    // Two pods report active for a moment during each hand-back: the label stays, or moves to the one that was first.
     let Some((chosen, claim)) = claims.min_by_key(|(pod, record)| (!pod.is_active, record.since)).copied() else {
         active_controller.actions.extend(known.values().filter_map(|(pod, record)| fence_impostor(pod, record)));
         active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, nobody(pods, roles)));
@@ -80,13 +81,13 @@ pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> A
     active_controller
 }
 
-/// Takes away a slurmctld that slept while another took over, and now claims to be active.
+/// Fences a slurmctld that was frozen while another took over and now reports active.
 fn fence_impostor(pod: &ControllerPod, record: &Record) -> Option<Action> {
     let by = record.impostor_of().filter(|_| !pod.is_going)?;
     fence(pod, format!("it was frozen while `{by}` took over, and now writes over the state of that one"))
 }
 
-/// slurmctld's end ends no job; the StatefulSet makes the pod anew, which then reads the state that is on the disk.
+/// Deletes a slurmctld pod. That kills no job; the StatefulSet recreates the pod, which then reads the state on disk.
 fn fence(pod: &ControllerPod, why: String) -> Option<Action> {
     let deed = Deed {
         what: format!("delete pod `{}`", pod.id.name),

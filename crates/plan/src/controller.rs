@@ -1,4 +1,4 @@
-//! What to do about a Controller.
+//! Plan for a Controller.
 
 mod pod;
 mod proof;
@@ -28,34 +28,34 @@ pub use publication::Candidate;
 
 use publication::Step;
 
-/// Makes a StatefulSet for a configuration of some hash, or says what it waits for.
+/// Builds the StatefulSet for a configuration hash, or returns what it waits for.
 pub type Workload<'a> = &'a dyn Fn(&str) -> Result<Child, Wait>;
 
-/// What is wanted and what was observed.
+/// Desired and observed state.
 pub struct Observed<'a> {
     /// The Services.
     pub services: Vec<Child>,
-    /// Services of ours that no pod has any more, with their UIDs.
+    /// Our Services that no pod uses any more, with their UIDs.
     pub surplus: Vec<(ChildKey, String)>,
-    /// The configuration that the spec asks for, judged; or what it waits for.
+    /// The checked configuration that the spec asks for, or what it waits for.
     pub candidate: Result<Candidate, Wait>,
-    /// Hash of the configuration that is published.
+    /// Hash of the published configuration.
     pub published: Option<String>,
-    /// When it was, if this process did it.
+    /// Time of its publication, if this process published it.
     pub published_at: Option<Timestamp>,
-    /// Makes the StatefulSet that runs with a configuration of this hash; absent where slurmctld runs elsewhere.
+    /// Builds the StatefulSet for a configuration hash; absent if slurmctld is external.
     pub workload: Option<Workload<'a>>,
-    /// Whether a new configuration is read in place instead of by a new pod.
+    /// True if slurmctld reads a new configuration in place instead of in a new pod.
     pub in_place: bool,
     pub pods: &'a [ControllerPod],
-    /// Who is active, where there are several.
+    /// The active slurmctld, if there are several.
     pub active_controller: ActiveController,
-    /// Who runs which configuration.
+    /// Configuration that slurmctld and the workers run.
     pub proof: &'a Proof,
-    /// Whether the resource says already that all run the configuration.
+    /// True if the status already reports that all daemons run the configuration.
     pub was_proven: bool,
     pub seen: &'a SeenChildren,
-    /// What keeps a pod from getting ready, when the kubelet or the scheduler said so.
+    /// Problem that keeps a pod from becoming ready, if the kubelet or the scheduler reported one.
     pub trouble: Option<String>,
     pub created: Option<Timestamp>,
     pub now: Timestamp,
@@ -90,7 +90,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     let rollout = Rollout { statefulset, pods, is_troubled: trouble.is_some() };
     let is_replacing = workload.is_some() && !in_place && rollout.is_young();
     let step = publication::step(candidate, published.as_deref(), is_replacing, created, now);
-    // Where nothing new is published, slurmctld keeps what it runs with. A stranger's edit of the published files is not that.
+    // Without a new publication, slurmctld keeps the configuration it runs with. The published files may hold someone else's edit.
     let running = statefulset.and_then(running_hash).or_else(|| published.clone());
     let hash = match step {
         Step::Publish(child, hash) => {
@@ -108,7 +108,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     let is_refused = plan.report.waits.first().is_some_and(|wait| wait.reason == Reason::ConfigurationRefused);
     let Some(workload) = workload else {
         if statefulset.is_some() {
-            // Two slurmctld for one cluster end in lost jobs, and which of them holds the truth is not for us to say.
+            // Two slurmctld for one cluster lose jobs, and the operator cannot know which one has the valid state.
             let why = "spec.external is true, and the slurmctld that was started here before still runs: \
                        delete its StatefulSet once the one outside has taken over its state";
             plan.report.wait(Reason::InvalidSpec, why);
@@ -120,7 +120,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     if let Some(hash) = &hash {
         match workload(hash) {
             Ok(child) => drift::plan_children(vec![child], seen, now, &mut plan),
-            // The first wait is usually the same: a reference that both need.
+            // The first wait usually has the same cause: a reference that both need.
             Err(wait) if plan.report.is_ready() => plan.report.waits.push(wait),
             Err(_) => {}
         }
@@ -156,7 +156,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     plan
 }
 
-/// What there is to say while what is published is not what is wanted.
+/// The condition while the desired configuration is not published.
 fn unpublished(plan: &Plan) -> ConditionUpdate {
     let (reason, message) = match plan.report.waits.first() {
         Some(wait) if wait.reason == Reason::ConfigurationRefused => (wait.reason, wait.why.clone()),
@@ -166,13 +166,13 @@ fn unpublished(plan: &Plan) -> ConditionUpdate {
     ConditionUpdate { type_: CONFIGURATION_APPLIED, status: ConditionStatus::False, reason, message }
 }
 
-/// The hash that slurmctld's pods were made for.
+/// The configuration hash that slurmctld's pods were created for.
 fn running_hash(statefulset: &Value) -> Option<String> {
     let hash = statefulset["spec"]["template"]["metadata"]["annotations"][annotation::SLURM_CONFIG_HASH].as_str()?;
     Some(hash.to_owned())
 }
 
-/// How far the pods are behind their StatefulSet.
+/// Progress of the pods toward their StatefulSet's revision.
 struct Rollout<'a> {
     statefulset: Option<&'a Value>,
     pods: &'a [ControllerPod],
@@ -180,7 +180,7 @@ struct Rollout<'a> {
 }
 
 impl Rollout<'_> {
-    /// What kills a pod of the newest revision changes no configuration.
+    /// Stage of the rollout. A pod of the newest revision that is killed keeps its configuration, so it is not `Rolling`.
     fn stage(&self) -> proof::Stage {
         let Some(live) = self.statefulset else { return proof::Stage::Rolling };
         let number = |path: &str| live.pointer(path).and_then(Value::as_i64);
@@ -193,7 +193,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Whether a replacement began a moment ago and goes well: another one now would be a second restart for nothing.
+    /// True if a replacement has just started and goes well: another one now would be a needless second restart.
     fn is_young(&self) -> bool {
         const YOUNG: Duration = Duration::from_secs(30);
         let is_on_its_way = self.statefulset.is_some_and(|live| workload::progress(live).is_some());
@@ -201,12 +201,12 @@ impl Rollout<'_> {
     }
 }
 
-/// Marks that make the kubelet bring the published files to a pod now. `since` is when they were there for it to read.
+/// Annotates a pod so that the kubelet updates its published files now. `since` is the time from which it could read them.
 fn nudge(pod: &ControllerPod, hash: &str, since: Timestamp) -> Action {
     mark(pod, [(annotation::CONFIG_HASH, hash.to_owned()), (annotation::CONFIG_SINCE, written(since))])
 }
 
-/// The same once more, for a kubelet that looked too early. Since when the files were there does not change by it.
+/// Annotates a pod once more, for a kubelet that synced too early. The time from which it could read the files stays.
 fn nudge_again(pod: &ControllerPod, now: Timestamp) -> Action {
     mark(pod, [(annotation::CONFIG_TOLD_AGAIN, written(now))])
 }

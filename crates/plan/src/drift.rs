@@ -1,6 +1,6 @@
-//! Whether a live child is what it should be.
+//! Comparison of a live child with its desired state.
 //!
-//! A child is applied only when it differs: an apply that changes nothing still costs the API server more than any other write.
+//! A child is applied only if it differs: an apply that changes nothing still costs the API server more than any other write.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,10 +13,10 @@ use slipway_api::{
 
 use crate::{Action, Plan};
 
-/// For so long a write of ours may stay unseen by the cache before we believe that it was undone.
+/// Time for which the cache may lack our write before the write counts as undone.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// What is known about a child.
+/// Known state of a child.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// The object in the cache.
@@ -25,19 +25,19 @@ pub struct Seen {
     pub accepted: Option<Accepted>,
 }
 
-/// What is known about children, by key.
+/// Known state of children, by key.
 pub type SeenChildren = BTreeMap<ChildKey, Seen>;
 
-/// What the server made of our last write.
+/// Result of our last write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// Digest of what we sent.
+    /// Digest of the request.
     sent: String,
-    /// Digest of what the server answered. It may differ from what was sent for ever (`1024Mi` becomes `1Gi`), and is settled all the same.
+    /// Digest of the response. It may differ from the request forever (`1024Mi` becomes `1Gi`) and still be settled.
     answer: String,
-    /// Version of the object that the cache showed when we wrote.
+    /// Resource version in the cache when we wrote.
     before: Option<String>,
-    /// Version that our write made.
+    /// Resource version of our write.
     made: Option<String>,
     at: Timestamp,
 }
@@ -47,7 +47,8 @@ impl Accepted {
         Self { sent: digest::of_json(sent), answer: essence(answer), before: version(before), made: version(Some(answer)), at }
     }
 
-    /// Whether a cache that shows `live` is older than our write. Versions are numbers that only grow; where one is not, another than before counts.
+    /// True if a cache that shows `live` is older than our write. Versions are increasing numbers; if one is not a number, any change since our write
+    /// counts as newer.
     fn is_unseen(&self, live: Option<&Value>, now: Timestamp) -> bool {
         let shown = version(live);
         let number = |version: &Option<String>| version.as_deref()?.parse::<u64>().ok();
@@ -59,20 +60,20 @@ impl Accepted {
     }
 }
 
-/// How a child differs from what it should be.
+/// Difference between a child and its desired state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// It does not.
+    /// No difference.
     None,
     /// We wrote it, and the cache has not caught up.
     Settling,
-    /// It is being deleted; a new one can come only after it.
+    /// It is terminating; a new one can be created only afterwards.
     Going,
-    /// It does.
+    /// It differs.
     Differs,
 }
 
-/// Compares a child with what was seen of it.
+/// Compares the desired state of a child with its known state.
 pub fn drift(desired: &Value, seen: &Seen, now: Timestamp) -> Drift {
     let sent_already = seen.accepted.as_ref().filter(|accepted| accepted.sent == digest::of_json(desired));
     let is_unseen = seen.accepted.as_ref().is_some_and(|accepted| accepted.is_unseen(seen.live.as_deref(), now));
@@ -83,7 +84,7 @@ pub fn drift(desired: &Value, seen: &Seen, now: Timestamp) -> Drift {
     if live["metadata"].get("deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Drift::Going;
     }
-    // The cache shows what it was before our last write, which was something else.
+    // The cache is older than our last write, which was something else.
     if is_unseen {
         return Drift::Differs;
     }
@@ -92,8 +93,8 @@ pub fn drift(desired: &Value, seen: &Seen, now: Timestamp) -> Drift {
     if is_right && foreign_files(live, desired).is_empty() { Drift::None } else { Drift::Differs }
 }
 
-/// Files that a live ConfigMap of ours has and should not: field and key of each. Daemons read every file that is there, so these do matter,
-/// and an apply does not remove what others added.
+/// Files that our live ConfigMap has and should not have: field and key of each. They matter because daemons read every file there, and an apply does
+/// not remove what others added.
 pub fn foreign_files(live: &Value, desired: &Value) -> Vec<(&'static str, String)> {
     if desired["kind"] != ChildKind::ConfigMap.as_str() {
         return Vec::new();
@@ -117,7 +118,7 @@ pub fn plan_children(desired: Vec<Child>, seen: &SeenChildren, now: Timestamp, p
     }
 }
 
-/// Whether `live` has everything that `desired` asks for. What others added does not matter.
+/// True if `live` has everything that `desired` asks for. Additions by others do not matter.
 pub fn covers(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), Value::Object(desired)) => desired.iter().all(|(key, wanted)| {
@@ -131,7 +132,7 @@ pub fn covers(live: &Value, desired: &Value) -> bool {
     }
 }
 
-/// Whether both say how much there should be of something, and mean the same: the server writes amounts in its own way.
+/// True if both are equal resource quantities: the server normalizes their notation.
 fn is_same_amount(key: &str, live: &Value, wanted: &Value) -> bool {
     let is_same = |live: &Value, wanted: &Value| {
         let text = |amount: &Value| amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
@@ -146,7 +147,7 @@ fn is_same_amount(key: &str, live: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Values that the server leaves out when it stores an object.
+/// True for values that the server omits when it stores an object.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -157,7 +158,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Digest of what someone decided about an object, without what the server counts and reports.
+/// Digest of an object without its status and the server's counters.
 fn essence(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(map) = object.as_object_mut() {

@@ -1,6 +1,6 @@
-//! What is wrong or doubtful about an object, as far as neither its schema nor its rules can see it.
+//! Errors and doubts about an object that neither its schema nor its validation rules can detect.
 //!
-//! The admission webhook tells these to whoever writes the object; where it is absent, the `SpecAccepted` condition does.
+//! The admission webhook reports them to the user who writes the object; without a webhook, the `SpecAccepted` condition does.
 
 mod cluster;
 mod daemon;
@@ -19,7 +19,7 @@ use crate::nodeset::{
 
 pub use kind::Kind;
 
-/// Files in `/etc/slurm` that a user may bring, beside scripts; another name is most likely misspelt.
+/// Files in `/etc/slurm` that a user may provide, besides scripts; any other name is most likely misspelled.
 const CONFIG_FILES: [&str; 14] = [
     "acct_gather.conf",
     "burst_buffer.conf",
@@ -37,45 +37,45 @@ const CONFIG_FILES: [&str; 14] = [
     "topology.yaml",
 ];
 
-/// The access mode that several slurmctld need on the one claim they share.
+/// Access mode that several slurmctld need on their shared claim.
 const SHARED_ACCESS: &str = "ReadWriteMany";
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// The object cannot work as it is.
     Refusal,
-    /// The object works, but perhaps not as its user thinks.
+    /// The object works, but perhaps not as its user expects.
     Warning,
 }
 
-/// One thing about an object that its user should know.
+/// One issue of an object that its user should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     pub weight: Weight,
-    /// What, where, and what to do about it.
+    /// The problem, its location and the fix.
     pub words: String,
 }
 
-/// Names of the objects, in the namespace of the object itself, that findings depend on.
+/// Names of objects in the same namespace that findings depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     pub config_maps: Vec<String>,
     pub claim: Option<String>,
 }
 
-/// What was found of them. One that does not exist is left out: manifests are applied in any order.
+/// Content of those objects. Missing objects are left out: manifests are applied in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// Keys of each ConfigMap.
     pub config_maps: BTreeMap<String, Vec<String>>,
     /// Access modes of each claim.
     pub claims: BTreeMap<String, Vec<String>>,
-    /// What a NodeSet says about generic resources.
+    /// Generic resources of a NodeSet.
     pub gres: Places,
 }
 
-/// What has to be looked up before [`findings`].
+/// Objects to look up before [`findings`].
 pub fn needs(kind: Kind, object: &Value) -> Needs {
     if kind != Kind::Controller {
         return Needs::default();
@@ -87,14 +87,14 @@ pub fn needs(kind: Kind, object: &Value) -> Needs {
     Needs { config_maps, claim: shared_claim(spec).map(str::to_owned) }
 }
 
-/// Everything there is to say about `object`: refusals first, the rest in the order of the fields.
+/// All findings about `object`: refusals first, the rest in the order of the fields.
 pub fn findings(kind: Kind, object: &Value, references: &References) -> Vec<Finding> {
     let spec = &object["spec"];
     let mut found = Vec::new();
     if kind == Kind::Controller {
         found.extend(about_config_files(spec, references));
         found.extend(about_claim(spec, references));
-        // It works all the same: whoever took the name at the time keeps the cluster.
+        // Only a warning: a cluster that already has this name keeps working.
         found.extend(cluster::too_long(object).map(warning));
     }
     found.extend(about_leaving(kind, object));
@@ -109,7 +109,7 @@ pub fn findings(kind: Kind, object: &Value, references: &References) -> Vec<Find
     found
 }
 
-/// Everything there is to say about writing `object` where `before` was, which is null when there was nothing.
+/// All findings about replacing `before` with `object`; `before` is null on creation.
 pub fn findings_at_write(kind: Kind, object: &Value, before: &Value, references: &References) -> Vec<Finding> {
     let mut found = findings(kind, object, references);
     let words = match kind {
@@ -124,7 +124,7 @@ pub fn findings_at_write(kind: Kind, object: &Value, before: &Value, references:
     found
 }
 
-/// The first finding that keeps the object from working.
+/// The first finding that keeps the object from working, or `None`.
 pub fn refusal(findings: &[Finding]) -> Option<&Finding> {
     findings.iter().find(|finding| finding.weight == Weight::Refusal)
 }
@@ -167,7 +167,7 @@ fn about_leaving(kind: Kind, object: &Value) -> Vec<Finding> {
     nodeset::doubts(&texts.collect()).into_iter().map(|words| warning(format!("metadata: {words}"))).collect()
 }
 
-/// A maintenance that cannot be. Everything else about the NodeSet goes on without it, so it is no refusal.
+/// Warns about an invalid maintenance. The rest of the NodeSet works without it, so it is no refusal.
 fn about_schedule(kind: Kind, spec: &Value) -> Option<Finding> {
     let strategy = Some(&spec["updateStrategy"]).filter(|strategy| kind == Kind::NodeSet && strategy["type"] == "ScheduledUpdate")?;
     let written: ScheduledUpdate = serde_json::from_value(strategy["scheduledUpdate"].clone()).ok()?;
@@ -185,7 +185,7 @@ fn about_external_ips(kind: Kind, spec: &Value) -> Option<Finding> {
         .then(|| warning("spec.service.spec.externalIPs is dropped, as it lets anyone take over addresses: use a load balancer".to_owned()))
 }
 
-/// The claim that several slurmctld share, when there are several.
+/// The claim that several slurmctld share, or `None` if there is only one or no such claim.
 fn shared_claim(spec: &Value) -> Option<&str> {
     let is_on = |value: &Value, default: bool| value["enabled"].as_bool().unwrap_or(default);
     if !is_on(&spec["ha"], false) || !is_on(&spec["persistence"], true) {
@@ -194,7 +194,7 @@ fn shared_claim(spec: &Value) -> Option<&str> {
     spec["persistence"]["existingClaim"].as_str().filter(|claim| !claim.is_empty())
 }
 
-/// The names in a list of references, in their order.
+/// The names in a list of references, in order.
 fn names(list: &Value) -> Vec<String> {
     let items = list.as_array().into_iter().flatten();
     items.filter_map(|item| item["name"].as_str()).filter(|name| !name.is_empty()).map(str::to_owned).collect()

@@ -1,50 +1,50 @@
-//! The one gate: everything that could end a job asks here first.
+//! The only gate: every action that could kill a job must pass it.
 
-/// An answer about Slurm. Not knowing is an answer of its own, and never a leave.
+/// An answer about Slurm. `Unknown` is an answer of its own, and never a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Yes,
     No,
-    /// With the cause, for people.
+    /// With the cause, for users.
     Unknown(String),
 }
 
-/// An action that could end a job.
+/// An action that could kill a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// What would be done, such as ``delete pod `worker-3` ``.
+    /// Description, such as ``delete pod `worker-3` ``.
     pub what: String,
-    /// Whether the object is ours to touch.
+    /// True if we may touch the object.
     pub is_ours: bool,
-    /// Whether jobs would end.
+    /// Running jobs would be killed.
     pub ends_jobs: Answer,
-    /// Whether a user permits just that: by force, or by a deadline that has passed.
+    /// True if a user permits that: by force, or by a deadline that has passed.
     pub may_end_jobs: bool,
-    /// Whether one available worker fewer would be left.
+    /// True if one available worker fewer would remain.
     pub costs_a_worker: bool,
 }
 
-/// How many workers are available, and how many must stay so.
+/// Number of available workers, and the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     pub available: usize,
     pub floor: usize,
 }
 
-/// The gate's word.
+/// Decision of the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
     Allowed,
-    /// Not now; the reason is for people.
+    /// Not now; the reason is for users.
     Wait(String),
-    /// Never; the reason is for people.
+    /// Never; the reason is for users.
     Refused(String),
 }
 
-/// Whether `deed` may be done now.
+/// Decides if `deed` may be done now.
 ///
-/// Allowed means: the object is ours, Slurm said that no job would end or a user permits that, and enough workers stay available.
+/// `Allowed` means: the object is ours, Slurm reports that no job would be killed or a user permits that, and enough workers stay available.
 pub fn gate(deed: &Deed, room: Room) -> Verdict {
     let Deed { what, is_ours, ends_jobs, may_end_jobs, costs_a_worker } = deed;
     if !is_ours {

@@ -1,6 +1,6 @@
-//! Pure: what was observed and what is wanted become actions, and a report that says why.
+//! Pure planning: turns desired and observed state into actions, and a report with the reasons.
 //!
-//! Nothing here reads, writes, waits or looks at a clock. Every action that could end a job passes [`gate`].
+//! Nothing here does I/O, waits or reads a clock. Every action that could kill a job passes [`gate`].
 
 mod action;
 pub mod active_controller;

@@ -1,4 +1,4 @@
-//! The words for what is missing: what, where, and what to do.
+//! Messages about missing objects: the object, its location and the fix.
 
 use slipway_api::condition::Reason;
 

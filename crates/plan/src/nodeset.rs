@@ -1,6 +1,6 @@
-//! What to do about a NodeSet.
+//! Plan for a NodeSet.
 //!
-//! Each file below decides about one thing and adds to one plan; the order here is the order in which things are done.
+//! Each submodule decides one aspect and adds its actions to the plan. The order of the calls in [`nodeset`] is the order of the actions.
 
 use std::collections::BTreeSet;
 
@@ -63,61 +63,61 @@ pub use update::Update;
 pub use scale_in::plan_scale_in;
 pub use worker::{StaleNode, Host, Phase, Shown, Stage, Worker, claimant};
 
-/// Pods created in one pass: enough to keep the API server busy, few enough that a pass ends in time.
+/// Pods created per reconcile: enough to keep the API server busy, few enough that a reconcile ends in time.
 const MAX_CREATIONS: usize = 250;
 
-/// What is wanted and what was observed.
+/// Desired and observed state of a NodeSet.
 pub struct Observed<'a> {
     pub namespace: &'a str,
     pub nodeset: &'a str,
     pub uid: &'a str,
-    /// How many workers are wanted.
+    /// Desired number of workers.
     pub replicas: usize,
-    /// Where they belong.
+    /// Placement of the workers.
     pub layout: Layout<'a>,
-    /// Whether busy workers are protected from evictions.
+    /// True if busy workers are protected from eviction.
     pub protects: bool,
-    /// The Service and the budget.
+    /// The Service and the PodDisruptionBudget.
     pub shared: Vec<Child>,
-    /// What is wrong with the NodeSet itself, if anything: no worker can be made.
+    /// Problem with the NodeSet itself, if any: no worker can be created.
     pub problem: Option<Wait>,
-    /// What new workers have to wait for, if anything. Those that are there do not need it.
+    /// Prerequisite that new workers wait for, if any. Existing workers do not need it.
     pub new_workers_wait: Option<Wait>,
     pub workers: &'a [Worker],
-    /// How many digits ordinals have at least.
+    /// Minimum number of digits of an ordinal.
     pub padding: usize,
-    /// What hostnames of numbered workers begin with, if not with the name of the NodeSet.
+    /// Hostname prefix of numbered workers, if not the name of the NodeSet.
     pub hostname: Option<&'a str>,
     /// Name of the Controller.
     pub controller: &'a str,
-    /// Pods like workers that nobody controls.
+    /// Pods that look like workers and have no controlling owner.
     pub orphans: &'a [Orphan],
     /// Names of the claim templates.
     pub claim_templates: &'a [String],
     pub claims: &'a [Claim],
     pub retention: ClaimRetention,
-    /// What is remembered of earlier workers.
+    /// History of earlier workers.
     pub backoff: &'a ReplacementBackoff,
-    /// How many workers may be missing at a time, at least one.
+    /// Number of workers that may be unavailable at a time, at least one.
     pub max_unavailable: usize,
-    /// How workers get a changed template.
+    /// Rollout strategy for a changed template.
     pub update: Update,
     /// The reservation in which scheduled updates happen.
     pub maintenance: &'a Maintenance,
     pub revisions: &'a Revisions,
-    /// Whether Slurm can be asked about the workers.
+    /// State of the connection to Slurm.
     pub reach: Reach,
-    /// Whether Slurm may be made to read its configuration once more, for nodes whose features ask for other partitions.
+    /// Permission to have Slurm reread its configuration, for nodes whose features select other partitions.
     pub moves: Moves,
-    /// Whether records of workers that are gone for good are deleted.
+    /// True if records of workers that are gone for good are deleted.
     pub prunes: bool,
-    /// Records of this NodeSet in Slurm that have no pod.
+    /// Records of this NodeSet in Slurm without a pod.
     pub stale_nodes: &'a [StaleNode],
     pub seen: &'a SeenChildren,
     pub now: Timestamp,
 }
 
-/// Plans for a NodeSet.
+/// Plans the actions for a NodeSet.
 pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut plan = Plan::default();
     drift::plan_children(std::mem::take(&mut observed.shared), observed.seen, observed.now, &mut plan);
@@ -139,7 +139,7 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     plan
 }
 
-/// New workers where some are missing, as far as nothing keeps them from coming.
+/// Creates missing workers, unless something blocks them.
 fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
     let Observed { problem, new_workers_wait, .. } = observed;
     let missing = match observed.layout {
@@ -158,13 +158,13 @@ fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
     plan.actions.extend(creations);
 }
 
-/// At the lowest free ordinals. A pod that is going still holds its ordinal: its name is taken until it is gone.
+/// Creates workers at the lowest free ordinals. A terminating pod keeps its ordinal: its name is taken until it is gone.
 fn plan_scale_out(observed: &Observed<'_>) -> Vec<Action> {
     let create = |(ordinal, name, hostname)| Action::CreateWorker { slot: Slot::Ordinal(ordinal), name, hostname };
     numbers_to_come(observed).take(MAX_CREATIONS).map(create).collect()
 }
 
-/// Ordinals of all workers that are missing, with their pods and hostnames.
+/// Ordinals of all missing workers, with their pod names and hostnames.
 fn numbers_to_come(observed: &Observed<'_>) -> impl Iterator<Item = (u32, String, String)> {
     let Observed { nodeset, padding, workers, orphans, replicas, hostname, .. } = observed;
     let slots = || observed.own().map(|worker| &worker.slot).chain(orphans.iter().map(|orphan| &orphan.slot));
@@ -179,8 +179,8 @@ fn numbers_to_come(observed: &Observed<'_>) -> impl Iterator<Item = (u32, String
         .map(|(ordinal, name)| (ordinal, name, name::padded_worker_hostname(nodeset, *hostname, ordinal, *padding)))
 }
 
-/// Of these new workers, those whose name in Slurm no other worker has. After a switch of modes, or of a node's hostname, one that is about to leave may
-/// still have it.
+/// Those of `creations` whose hostname no other worker has. After a switch of the scaling mode, or a change of a node's hostname, a worker that is
+/// still to be deleted may have it.
 fn without_taken_hostnames(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
     let held = observed.by_hostname();
     let mut free = Vec::new();
@@ -198,7 +198,7 @@ fn without_taken_hostnames(creations: Vec<Action>, observed: &Observed<'_>, plan
 
 fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
     let Observed { workers, replicas, now, .. } = observed;
-    // A probe says that slurmd runs; that it serves, only Slurm can say.
+    // The readiness probe shows only that slurmd runs. Only Slurm can report that the node is registered.
     let ready = observed.counted().into_iter().filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered()).count();
     let outdated = observed.own().filter(|worker| observed.is_outdated(worker) && worker.stage != Stage::Going).count();
     if let Layout::PerNode(sites) = observed.layout {
@@ -233,7 +233,7 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
         }
         _ => format!("{ready} of {replicas} workers are ready"),
     };
-    // No watch tells that a worker has been ready for long enough.
+    // No watch event arrives when a worker has been ready for long enough.
     let moments = workers.iter().filter(|worker| worker.stage == Stage::Ready).filter_map(|worker| worker.available_from);
     if let Some(next) = moments.filter(|moment| moment > now).min() {
         plan.wake_within(replacement_backoff::until(next, *now));

@@ -5,42 +5,42 @@ use slipway_api::condition::{Reason, ConditionUpdate};
 
 use crate::{Action, finding::Finding};
 
-/// What to do now, and what to say about it.
+/// Actions to take now, and the report about them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     pub actions: Vec<Action>,
     pub report: Report,
-    /// Look again after this time even if nothing is heard: for what no watch tells.
+    /// Reconcile again after this time even without an event: for changes that no watch reports.
     pub wake_after: Option<Duration>,
 }
 
 impl Plan {
-    /// Asks to look again after `delay`, unless that is planned for earlier already.
+    /// Reconciles again after `delay`, unless that is planned earlier already.
     pub fn wake_within(&mut self, delay: Duration) {
         self.wake_after = Some(self.wake_after.map_or(delay, |known| known.min(delay)));
     }
 }
 
-/// What a resource says about itself. It is ready when it waits for nothing.
+/// State of a resource, for its conditions. It is ready if it waits for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Unmet preconditions, the first one first.
+    /// Unmet preconditions; the first one sets the `Ready` condition.
     pub waits: Vec<Wait>,
-    /// What there is to say when nothing is waited for.
+    /// Message if nothing is waited for.
     pub summary: String,
-    /// What else the user should know about the object as it was written.
+    /// Findings about the object that its user should know.
     pub findings: Vec<Finding>,
     /// Conditions that only this kind has.
     pub condition_updates: Vec<ConditionUpdate>,
-    /// Of some of these, the moment to show where others have that of their last change.
+    /// Timestamps that some conditions show instead of their last transition, by type.
     pub moments: BTreeMap<&'static str, Timestamp>,
 }
 
-/// Something that has to come first.
+/// An unmet precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub reason: Reason,
-    /// What is missing, where, and what to do about it.
+    /// The missing object, its location and the fix.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! What to do about a RestApi.
+//! Plan for a RestApi.
 
 use jiff::Timestamp;
 use slipway_api::{
@@ -12,19 +12,19 @@ use crate::{
     workload::{self, troubled},
 };
 
-/// What is wanted and what was observed.
+/// Desired and observed state.
 pub struct Observed<'a> {
-    /// Absent where it could not have its name; then the Deployment waits for the same.
+    /// `None` if it cannot have its name; then the Deployment waits for the same reason.
     pub service: Option<Child>,
     /// The Deployment, or what it waits for.
     pub deployment: Result<Child, Wait>,
     pub seen: &'a SeenChildren,
-    /// What keeps a pod from getting ready, when the kubelet or the scheduler said so.
+    /// Problem that keeps a pod from becoming ready, if the kubelet or the scheduler reported one.
     pub trouble: Option<String>,
     pub now: Timestamp,
 }
 
-/// Plans for a RestApi. What waits for a reference stays as it is.
+/// Plans for a RestApi. A child that waits for a reference stays as it is.
 pub fn restapi(observed: Observed<'_>) -> Plan {
     let Observed { service, deployment, seen, trouble, now } = observed;
     let mut plan = Plan::default();
@@ -48,7 +48,7 @@ pub fn restapi(observed: Observed<'_>) -> Plan {
     plan
 }
 
-/// A Controller whose slurmctld runs outside may do without a key; slurmrestd may not.
+/// Wait for an auth/slurm key. A Controller with an external slurmctld may omit it; slurmrestd needs it.
 pub fn no_slurm_key(namespace: &str, controller: &str) -> Wait {
     let why = format!(
         "Controller `{namespace}/{controller}` names no auth/slurm key, and slurmctld listens to no slurmrestd without it: \
@@ -57,7 +57,7 @@ pub fn no_slurm_key(namespace: &str, controller: &str) -> Wait {
     Wait::new(Reason::SecretMissing, why)
 }
 
-/// Nothing restarts for an edit that is about to be undone.
+/// Wait for the Controller's configuration to be restored: nothing restarts for an edit that is about to be undone.
 pub fn edited_configuration(namespace: &str, controller: &str) -> Wait {
     let why = format!(
         "the configuration of Controller `{namespace}/{controller}` was edited in its ConfigMap and is being put back: \

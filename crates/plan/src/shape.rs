@@ -1,19 +1,19 @@
-//! The shape of a CustomResourceDefinition: which fields it keeps, and of what type.
+//! Shape of a CustomResourceDefinition: the fields it keeps, and their types.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::Value;
 use slipway_api::VERSION;
 
-/// How many fields a sentence names before it counts the rest.
+/// Number of fields that a message names before it counts the rest.
 const NAMED: usize = 3;
 
-/// What a field may hold.
+/// Content that a field may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Holds {
-    /// A value of this type; an object only with fields of its own.
+    /// A value of this type; an object holds only the fields that the schema names.
     Closed(String),
-    /// Fields that the schema does not name are kept.
+    /// A value of this type; fields that the schema does not name are kept.
     Open(String),
 }
 
@@ -24,29 +24,29 @@ pub struct Shape {
     kind: String,
     plural: String,
     is_namespaced: bool,
-    /// Whether our version is among those served.
+    /// True if our version is served.
     is_served: bool,
-    /// Whether status is written apart from the rest.
+    /// True if status is a subresource.
     has_status: bool,
     /// By path: `spec.template`, `status.conditions[]`, `spec.template.metadata.labels{}`.
     fields: BTreeMap<String, Holds>,
 }
 
-/// How a served definition differs from ours.
+/// Difference between a served definition and ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// It keeps everything that ours keeps.
+    /// It keeps every field that ours keeps.
     None,
-    /// Fields of our status are missing, so they are left out of what we write. All else works.
+    /// Fields of our status are missing, so our writes omit them. Everything else works.
     StatusLacks(Vec<String>),
-    /// Fields of our spec are missing: what users wrote there was dropped when they wrote it.
+    /// Fields of our spec are missing: the API server dropped what users wrote there.
     SpecLacks(Vec<String>),
-    /// It is another kind of thing, with this difference.
+    /// It is another API, with this difference.
     Foreign(String),
 }
 
 impl Difference {
-    /// Whether acting on such objects could do what nobody asked for.
+    /// True if acting on such objects could do something that no user asked for.
     pub fn forbids_writes(&self) -> bool {
         matches!(self, Self::SpecLacks(_) | Self::Foreign(_))
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Difference {
 }
 
 impl Shape {
-    /// Reduces the `spec` of a CustomResourceDefinition; whatever is missing or odd in it is simply not there.
+    /// Reduces the `spec` of a CustomResourceDefinition; missing or invalid parts are left out.
     pub fn of(spec: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let version = spec["versions"].as_array().into_iter().flatten().find(|version| version["name"] == VERSION);
@@ -94,7 +94,7 @@ impl Shape {
         &self.kind
     }
 
-    /// How `served` differs from this one, which is ours. More fields are no difference: a newer release has them.
+    /// Compares `served` with this shape, which is ours. Additional fields are no difference: a newer release has them.
     pub fn compare(&self, served: &Self) -> Difference {
         let foreign =
             |what: &str, theirs: &str, ours: &str| Some(Difference::Foreign(format!("its {what} is `{theirs}` instead of `{ours}`")));
@@ -130,7 +130,7 @@ impl Shape {
         }
     }
 
-    /// The fields that mean the same in `served` as in this one, which is ours; nothing where no status of ours can be written at all.
+    /// The fields that mean the same in `served` as in this shape, which is ours, or `None` if our status cannot be written at all.
     pub fn shared_with(&self, served: &Self) -> Option<Self> {
         let is_writable = served.group == self.group && served.kind == self.kind && served.is_served && served.has_status;
         let is_same = |path: &String, theirs: &Holds| match (self.fields.get(path), theirs) {
@@ -141,7 +141,7 @@ impl Shape {
         is_writable.then(|| Self { fields: fields.map(|(path, holds)| (path.clone(), holds.clone())).collect(), ..served.clone() })
     }
 
-    /// Takes out of `status` what this shape does not have.
+    /// Removes the fields from `status` that this shape does not have.
     pub fn prune_status(&self, status: &mut Value) {
         self.prune(status, "status");
     }
@@ -165,7 +165,7 @@ impl Shape {
         }
     }
 
-    /// Whether a field above `path` keeps whatever it is given.
+    /// True if a field above `path` keeps any content.
     fn keeps_anything_at(&self, path: &str) -> bool {
         self.fields.iter().any(|(above, holds)| matches!(holds, Holds::Open(_)) && above != path && is_below(path, above))
     }

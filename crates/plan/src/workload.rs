@@ -1,8 +1,8 @@
-//! Whether a StatefulSet or a Deployment has done what it was asked for.
+//! Rollout progress of a StatefulSet or a Deployment.
 
 use serde_json::Value;
 
-/// `None` when all replicas run the present template and are ready; otherwise how far it is.
+/// Progress of the rollout, or `None` if all replicas run the current template and are ready.
 pub(crate) fn progress(live: &Value) -> Option<String> {
     let number = |path: &str| live.pointer(path).and_then(Value::as_i64);
     let wanted = number("/spec/replicas").unwrap_or(1);
@@ -16,12 +16,12 @@ pub(crate) fn progress(live: &Value) -> Option<String> {
     (all > updated).then(|| format!("{} of {all} pods are of an older version", all - updated))
 }
 
-/// A trouble as the end of a sentence.
+/// A problem as the end of a sentence.
 pub(crate) fn troubled(trouble: Option<String>) -> String {
     trouble.map(|trouble| format!(": {trouble}")).unwrap_or_default()
 }
 
-/// Whether at least one replica is ready.
+/// True if at least one replica is ready.
 pub fn has_ready_pod(live: &Value) -> bool {
     live.pointer("/status/readyReplicas").and_then(Value::as_i64).unwrap_or(0) > 0
 }

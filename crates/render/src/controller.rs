@@ -1,4 +1,4 @@
-//! A Controller becomes Services, a ConfigMap with its whole configuration, and a StatefulSet.
+//! Renders a Controller as Services, a ConfigMap with its whole configuration, and a StatefulSet.
 
 mod configuration;
 mod reconfigure;
@@ -17,7 +17,7 @@ pub use configuration::Configuration;
 pub use slurm_conf::LAYOUT;
 pub(crate) use statefulset::key_source;
 
-/// What a Controller refers to, resolved.
+/// Resolved references of a Controller.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     /// Hash of the Secret with the auth/slurm key.
@@ -26,13 +26,13 @@ pub struct References {
     pub jwt_key_hash: String,
     /// The user's configuration files.
     pub config_files: Vec<ConfigFiles>,
-    /// Scripts around jobs.
+    /// Prolog and epilog scripts.
     pub scripts: Scripts,
     /// The JSON Web Key Set.
     pub jwks: Option<String>,
-    /// The slurmdbd that keeps records of jobs.
+    /// The slurmdbd that stores job records.
     pub accounting: Option<AccountingHost>,
-    /// NodeSets of this Controller, also those being deleted: their jobs may still run.
+    /// NodeSets of this Controller, including those being deleted: their jobs may still run.
     pub nodesets: Vec<NodeSet>,
 }
 
@@ -43,7 +43,7 @@ pub struct ConfigFiles {
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// ConfigMaps of scripts, by who runs them and when.
+/// ConfigMaps of prolog and epilog scripts, of slurmd and of slurmctld.
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
     pub prolog: Vec<ConfigFiles>,
@@ -52,15 +52,15 @@ pub struct Scripts {
     pub epilog_slurmctld: Vec<ConfigFiles>,
 }
 
-/// Where slurmdbd listens.
+/// Host and port of slurmdbd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountingHost {
     pub host: String,
     pub port: i64,
 }
 
-/// The Services, which need nothing but the Controller itself; none for a slurmctld outside. Fails where something that is named after
-/// the Controller could not be.
+/// The Services, which need only the Controller itself; none for an external slurmctld. Fails if the Controller's name is unfit for the names of
+/// its children.
 pub fn services(controller: &SlurmController) -> Result<Vec<Child>, Invalid> {
     check_names(controller)?;
     if controller.spec.external {
@@ -73,9 +73,9 @@ pub fn services(controller: &SlurmController) -> Result<Vec<Child>, Invalid> {
     Ok(services)
 }
 
-/// Every file of the configuration; for a slurmctld outside, the little that its clients here need.
+/// All files of the configuration; for an external slurmctld, the few that its clients here need.
 ///
-/// Fails on what nobody could decide for the user: a file that two ConfigMaps bring, a line that would take its state from slurmctld.
+/// Fails if only the user can decide: a file that two ConfigMaps have, or a line that would separate slurmctld from its state.
 pub fn configuration(controller: &SlurmController, references: &References) -> Result<Configuration, Invalid> {
     check_names(controller)?;
     if controller.spec.external {
@@ -89,13 +89,13 @@ pub fn config_map(controller: &SlurmController, configuration: &Configuration) -
     configuration::config_map(controller, configuration)
 }
 
-/// The StatefulSet that runs slurmctld with the configuration of this hash. Not for a slurmctld outside.
+/// The StatefulSet that runs slurmctld with the configuration of this hash. Not for an external slurmctld.
 pub fn statefulset(controller: &SlurmController, references: &References, config_hash: &str) -> Result<Child, Invalid> {
     check_names(controller)?;
     statefulset::statefulset(controller, references, config_hash)
 }
 
-/// How many slurmctld run here: the active one and its backups; none when it runs outside.
+/// Number of slurmctlds that run here: the active one and its backups; 0 if slurmctld is external.
 pub fn replicas(controller: &SlurmController) -> i32 {
     match &controller.spec.ha {
         _ if controller.spec.external => 0,
@@ -122,7 +122,7 @@ pub fn address(controller: &SlurmController) -> Result<String, Invalid> {
     Ok(name::controller_address(name, namespace, service::port(controller)))
 }
 
-/// Where a slurmctld outside listens.
+/// Host and port of an external slurmctld.
 fn external_host(controller: &SlurmController) -> Result<(HostName, u16), Invalid> {
     let field = "spec.externalConfig";
     let Some(external) = &controller.spec.external_config else {
@@ -131,7 +131,7 @@ fn external_host(controller: &SlurmController) -> Result<(HostName, u16), Invali
     host_and_port(&external.host, external.port, "")
 }
 
-/// Reads `spec.externalConfig`; `whose` follows the field where it is not the Controller's.
+/// Parses `spec.externalConfig`; `whose` follows the field name if it is not the Controller's.
 fn host_and_port(host: &str, port: i64, whose: &str) -> Result<(HostName, u16), Invalid> {
     let field = |field: &str| format!("spec.externalConfig.{field}{whose}");
     let host = HostName::parse(host).map_err(|error| Invalid::name(&field("host"), &error))?;

@@ -1,4 +1,4 @@
-//! Resources for tests: those of `examples/demo.yaml`, so that what users are shown is what is tested.
+//! Resources for tests, taken from `examples/demo.yaml`, so that the published example is tested.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

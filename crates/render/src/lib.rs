@@ -1,7 +1,6 @@
-//! Pure: a resource and what it refers to become Kubernetes objects.
+//! Pure functions that render a resource and its references as Kubernetes objects.
 //!
-//! Same input, same bytes: no clock, no randomness, nothing read. Objects are raw JSON, because users may put fields into them that no
-//! struct of ours knows.
+//! Same input, same bytes: no clock, no randomness, no I/O. Objects are raw JSON, because users may set fields that our structs do not know.
 
 pub mod controller;
 #[cfg(test)]
@@ -18,13 +17,13 @@ mod sidecar;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use slipway_api::Raw;
 
-/// A spec that no object can be made from.
+/// A spec from which no object can be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct Invalid {
     /// Path of the field, such as `spec.slurmctld.image`.
     pub field: String,
-    /// What is wrong with it and what to do.
+    /// Problem and remedy.
     pub problem: String,
 }
 
@@ -33,18 +32,18 @@ impl Invalid {
         Self { field: field.to_owned(), problem: problem.into() }
     }
 
-    /// The field holds, or leads to, a name that cannot be.
+    /// The field contains, or leads to, an invalid name.
     fn name(field: &str, error: &impl std::error::Error) -> Self {
         Self::new(field, format!("is wrong: {error}"))
     }
 }
 
-/// Namespace and name of a resource; the API server gives every stored one both.
+/// Namespace and name of a resource; the API server sets both on every stored object.
 fn identity(metadata: &ObjectMeta) -> (&str, &str) {
     (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
 }
 
-/// The image of a daemon's container, without which no pod can be made.
+/// The image of a daemon's container. Fails if it is empty: no pod can be rendered without it.
 fn image<'a>(container: Option<&'a Raw>, field: &str) -> Result<&'a str, Invalid> {
     container
         .and_then(|container| container.text("image"))

@@ -1,8 +1,8 @@
-//! The user's container or pod spec over the generated one, on raw JSON, so that fields newer than our types survive.
+//! Merges the user's container or pod spec over the generated one, on raw JSON, so that fields newer than our types survive.
 //!
-//! Objects merge, and a value that the user wrote wins, also `false`, `0` and `""`. `null` is as good as not written, because charts send it for
-//! everything that nobody set; what is to go says so with `$patch`, as in a strategic merge patch. Lists follow [`list::Rule`].
-//! `docs/merging.md` tells all this to users, and a test runs its examples.
+//! Objects merge, and a value set by the user wins, even `false`, `0` and `""`. `null` counts as unset, because charts send it for everything that
+//! is not set; `$patch` removes a field, as in a strategic merge patch. Lists follow [`list::Rule`]. `docs/merging.md` documents this for users,
+//! and a test runs its examples.
 
 mod list;
 
@@ -11,11 +11,11 @@ use slipway_api::Raw;
 
 type Fields = Map<String, Value>;
 
-/// Variants of which a probe or a hook may have only one.
+/// Actions, of which a probe or a hook may have only one.
 const ACTIONS: [&str; 5] = ["exec", "grpc", "httpGet", "sleep", "tcpSocket"];
 
-/// Objects that mean the same empty and left out. Charts send them empty, and a pod that is not new must not look new.
-/// Elsewhere an empty object can mean a lot: `emptyDir: {}`, a selector of everything.
+/// Objects that mean the same empty and unset. Charts send them empty, and an unchanged pod must not look changed. Other empty objects are
+/// significant: `emptyDir: {}`, a selector that matches everything.
 const SAY_NOTHING_WHEN_EMPTY: [&str; 16] = [
     "affinity",
     "capabilities",
@@ -52,7 +52,7 @@ fn over(mut base: Value, user: Option<&Raw>) -> Value {
     base
 }
 
-/// What was really written.
+/// The fields without nulls.
 pub(crate) fn without_nulls(fields: &Fields) -> Fields {
     fn given(value: &Value) -> Value {
         match value {
@@ -99,20 +99,20 @@ fn over_object(base: &mut Fields, user: &Fields) {
     }
 }
 
-/// The user's object where there is none of ours.
+/// The user's object if there is no generated one.
 fn fresh(user: &Fields) -> Fields {
     let mut new = Fields::new();
     over_object(&mut new, user);
     new
 }
 
-/// What an object asks for beyond merging.
+/// Directive of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patch {
     Merge,
-    /// Away with ours.
+    /// Removes the generated object.
     Delete,
-    /// This one instead of ours.
+    /// Replaces the generated object.
     Replace,
 }
 

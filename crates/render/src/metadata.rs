@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use serde_json::{Value, json};
 use slipway_api::{Metadata, annotation, label::Component};
 
-/// Labels and annotations; what is added later wins.
+/// Labels and annotations; later additions win.
 #[derive(Clone, Default)]
 pub(crate) struct Marks {
     labels: BTreeMap<String, String>,
@@ -14,14 +14,14 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// What a child inherits from its resource.
+    /// Labels and annotations that a child inherits from its resource.
     pub(crate) fn inherited(resource: &ObjectMeta) -> Self {
         let mut annotations = resource.annotations.clone().unwrap_or_default();
         annotations.retain(|key, _| !annotation::OF_TOOLS.iter().any(|prefix| key.starts_with(prefix)));
         Self { labels: resource.labels.clone().unwrap_or_default(), annotations }
     }
 
-    /// Adds what the user wrote in a template.
+    /// Adds the user's labels and annotations of a template.
     pub(crate) fn with(mut self, user: Option<&Metadata>) -> Self {
         if let Some(Metadata { labels, annotations }) = user {
             self.labels.extend(labels.clone().unwrap_or_default());

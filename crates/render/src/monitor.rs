@@ -1,4 +1,4 @@
-//! A ServiceMonitor leads Prometheus to each slurmctld of a Controller.
+//! ServiceMonitor that leads Prometheus to each slurmctld of a Controller.
 
 use serde_json::{Value, json};
 use slipway_api::{
@@ -10,16 +10,16 @@ use slipway_api::{
 
 use crate::metadata::{Marks, selector};
 
-/// What slurmctld answers, where the user names nothing.
+/// Metrics paths of slurmctld, if the user names none.
 const PATHS: [&str; 4] = ["/metrics/jobs", "/metrics/nodes", "/metrics/partitions", "/metrics/scheduler"];
 
-/// The ServiceMonitor of a Controller; none where metrics are off, or slurmctld runs outside and has no Service here.
+/// The ServiceMonitor of a Controller, or `None` if it or metrics are disabled, or if slurmctld is external and has no Service here.
 pub fn monitor(controller: &SlurmController) -> Option<Child> {
     let wanted = wanted(controller)?;
     let (namespace, name) = crate::identity(&controller.metadata);
     let user = Metadata { labels: wanted.labels.clone(), annotations: wanted.annotations.clone() };
     let marks = Marks::inherited(&controller.metadata).with(Some(&user)).of(Component::Controller, name);
-    // All Services of a Controller have its labels. One of them leads to every slurmctld, so that each is asked once.
+    // All Services of a Controller have its labels. Only one of them leads to every slurmctld, so that each is scraped once.
     let mut services = selector(Component::Controller.selector(name));
     services[label::SCRAPED] = "true".into();
     let body = json!({
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(endpoints(&monitor), [expected]);
     }
 
-    /// Prometheus makes a target of each address behind each port of this name of each Service that the selector finds.
+    /// Prometheus makes a target of each address behind each port of this name of each Service that the selector matches.
     #[rstest]
     #[case::alone(json!(null))]
     #[case::with_backups(json!({ "enabled": true, "backups": 2 }))]

@@ -1,10 +1,10 @@
 //! Probes.
 //!
-//! A starting daemon is looked at every second, so that it counts as ready within a second of being so; it has a minute to come up.
+//! A starting daemon is probed every second, so that it counts as started within a second of being up; it has one minute to start.
 
 use serde_json::{Value, json};
 
-/// HTTP probes of a daemon that answers `/livez` and `/readyz` on its own port.
+/// HTTP probes of a daemon that serves `/livez` and `/readyz` on its own port.
 pub(crate) fn http(port: &str) -> [(&'static str, Value); 3] {
     let get = |path: &str| json!({ "path": path, "port": port });
     [
@@ -14,8 +14,8 @@ pub(crate) fn http(port: &str) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Probes of slurmctld. It is left alive while its port is open: one that waits for a name answers no request, and a new one would wait
-/// just the same. A backup in standby is never ready by its own account, so where there are several, being alive is enough.
+/// Probes of slurmctld. It counts as alive while its port is open: one that waits for a DNS name answers no request, and a restarted one would wait
+/// as well. A standby slurmctld never reports ready, so with backups `/livez` decides.
 pub(crate) fn slurmctld(port: &str, has_backups: bool) -> [(&'static str, Value); 3] {
     let [startup, liveness, _] = tcp(port);
     let path = if has_backups { "/livez" } else { "/readyz" };

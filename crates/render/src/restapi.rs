@@ -1,4 +1,4 @@
-//! A RestApi becomes a Service and a Deployment.
+//! Renders a RestApi as a Service and a Deployment.
 
 mod deployment;
 mod published;
@@ -11,7 +11,7 @@ use crate::Invalid;
 pub use published::Published;
 pub(crate) use published::conf_hash;
 
-/// What a RestApi refers to, resolved.
+/// Resolved references of a RestApi.
 #[derive(Clone, Debug)]
 pub struct References {
     pub controller: SlurmController,
@@ -19,11 +19,11 @@ pub struct References {
     pub slurm_key_hash: String,
     /// Hash of slurm.conf.
     pub config_hash: String,
-    /// Whether slurm.conf names a slurmdbd.
+    /// True if slurm.conf names a slurmdbd.
     pub has_accounting: bool,
 }
 
-/// The Service, which needs nothing but the RestApi itself. Fails where something that is named after it could not be.
+/// The Service, which needs only the RestApi itself. Fails if the RestApi's name is unfit for the names of its children.
 pub fn service(restapi: &RestApi) -> Result<Child, Invalid> {
     name::check_restapi(crate::identity(&restapi.metadata).1).map_err(|unfit| Invalid::name("metadata.name", &unfit))?;
     Ok(service::service(restapi))
@@ -34,7 +34,7 @@ pub fn deployment(restapi: &RestApi, references: &References) -> Result<Child, I
     deployment::deployment(restapi, references)
 }
 
-/// The port of the Service, by which slurmrestd is reached.
+/// The port of the Service at which slurmrestd is reached.
 pub fn port(restapi: &RestApi) -> i32 {
     crate::service::number(restapi.spec.service.as_ref(), image::SLURMRESTD_PORT)
 }

@@ -1,14 +1,14 @@
-//! Services, as all components make them.
+//! Services, shared by all components.
 
 use serde_json::{Value, json};
 use slipway_api::{Raw, ServiceTemplate};
 
 use crate::merge;
 
-/// A Service spec: the user's as a base, with our selector and our port. A port of theirs with the number of ours is ours, with what else they
-/// say about it: two would be refused.
+/// A Service spec: the user's spec with our selector and our port. A user's port with the same number becomes ours and keeps its other fields: two
+/// would be refused.
 ///
-/// `externalIPs` is dropped: it would let a user of one namespace catch the traffic of another.
+/// `externalIPs` is dropped: it would let a user of one namespace intercept the traffic of another.
 pub(crate) fn spec(user: Option<&ServiceTemplate>, selector: &Value, port_name: &str, default_port: i32) -> Value {
     let mut spec = user.and_then(|user| user.spec.as_ref()).map(|Raw(spec)| merge::without_nulls(spec)).unwrap_or_default();
     spec.remove("externalIPs");
@@ -44,7 +44,7 @@ pub(crate) fn number(user: Option<&ServiceTemplate>, default_port: i32) -> i32 {
     user.and_then(|user| user.port).filter(|port| *port != 0).unwrap_or(default_port)
 }
 
-/// A headless Service: DNS names for pods, also before they are ready.
+/// A headless Service: DNS names for pods, even before they are ready.
 pub(crate) fn headless(selector: &Value, port_name: &str, port: i32) -> Value {
     json!({
         "clusterIP": "None",

@@ -1,13 +1,12 @@
-//! The sidecar that turns a daemon's log file into container output.
+//! Sidecar that prints a daemon's log file as container output.
 
 use serde_json::{Value, json};
 use slipway_api::{Raw, env, image, volume};
 
 use crate::merge;
 
-/// The daemon writes into a FIFO. The FIFO is made once and never replaced, or the daemon would go on writing into a deleted one;
-/// `cat` ends when the last writer closes, so it is started again. `cat` runs in the background because a shell heeds a signal
-/// only between foreground commands.
+/// The daemon writes into a FIFO. The FIFO is created once and never replaced, or the daemon would keep writing into a deleted one. `cat` exits
+/// when the last writer closes, so it is restarted. `cat` runs in the background because a shell handles a signal only between foreground commands.
 const SCRIPT: &str = r#"trap 'exit 0' TERM
 trap 'exit 1' HUP INT
 [ -p "$SOCKET" ] || mkfifo -m 777 "$SOCKET"
@@ -17,7 +16,8 @@ while :; do
 done
 "#;
 
-/// Prints `fifo`. Runs in the daemon's own image unless the user names another: any with sh, mkfifo and cat will do.
+/// The sidecar container, which prints `fifo`. It runs in the daemon's image unless the user names another: any image with sh, mkfifo and cat
+/// works.
 pub(crate) fn container(user: Option<&Raw>, daemon_image: &str, fifo: &str) -> Value {
     let base = json!({
         "name": "logfile",

@@ -10,7 +10,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// One object and no other that gets its name later.
+/// Identity of one object, not of a later one with the same name.
 #[derive(Clone, Copy, Debug)]
 pub struct Id<'a> {
     pub namespace: &'a str,
@@ -18,7 +18,7 @@ pub struct Id<'a> {
     pub uid: &'a str,
 }
 
-/// Makes writes in one namespace under one field manager.
+/// Writes to the API server under one field manager.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
@@ -30,27 +30,27 @@ impl Writer {
         Self { client, manager }
     }
 
-    /// Applies `body` and takes the fields in it over from whoever had them; answers with the object as the server stored it.
+    /// Applies `body` and takes its fields over from other managers. Returns the object as the server stored it.
     pub async fn apply(&self, kind: &ApiResource, namespace: &str, name: &str, body: &Value) -> Result<Value, kube::Error> {
         let answer = self.api(kind, namespace).patch(name, &self.forced(), &Patch::Apply(body)).await?;
         serde_json::to_value(answer).map_err(kube::Error::SerdeError)
     }
 
-    /// Applies the status in `body`; answers with the object as the server stored it.
+    /// Applies the status in `body`. Returns the object as the server stored it.
     pub async fn apply_status(&self, kind: &ApiResource, namespace: &str, name: &str, body: &Value) -> Result<Value, kube::Error> {
         let answer = self.api(kind, namespace).patch_status(name, &self.forced(), &Patch::Apply(body)).await?;
         serde_json::to_value(answer).map_err(kube::Error::SerdeError)
     }
 
-    /// Creates an object. That it exists already is an error with code 409.
+    /// Creates an object. Fails with code 409 if it exists.
     pub async fn create(&self, kind: &ApiResource, namespace: &str, body: Value) -> Result<(), kube::Error> {
         let object: DynamicObject = serde_json::from_value(body).map_err(kube::Error::SerdeError)?;
         let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
         self.api(kind, namespace).create(&params, &object).await.map(drop)
     }
 
-    /// Changes labels and annotations of an object if it is still the one with this UID, and nothing else of it; `null` takes one away.
-    /// Answers with the version that this made, and with `None` where it is gone or another took its name.
+    /// Changes labels and annotations of an object, and nothing else, if it still has this UID; `null` removes one. Returns the new version, or
+    /// `None` if the object is gone or another one has its name.
     pub async fn mark(
         &self,
         kind: &ApiResource,
@@ -59,13 +59,13 @@ impl Writer {
         annotations: &Value,
     ) -> Result<Option<String>, kube::Error> {
         let Id { namespace, name, uid } = object;
-        // The server refuses a patch that names another UID than the object's.
+        // The server refuses a patch whose UID differs from the object's.
         let body = json!({ "metadata": { "uid": uid, "labels": labels, "annotations": annotations } });
         Ok(moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await)?.and_then(version))
     }
 
-    /// Makes those conditions of an object whose types are `ours` exactly these, if it is still the one with this UID. Conditions of others stay,
-    /// whatever they do to them meanwhile. Answers with the version that this made, and with `None` where it is gone or another took its name.
+    /// Sets the conditions whose types are `ours` to exactly these, if the object still has this UID. Conditions of others stay, even if they change
+    /// concurrently. Returns the new version, or `None` if the object is gone or another one has its name.
     pub async fn show_conditions(
         &self,
         kind: &ApiResource,
@@ -75,7 +75,7 @@ impl Writer {
     ) -> Result<Option<String>, kube::Error> {
         let Id { namespace, name, uid } = object;
         let api = self.api(kind, namespace);
-        // The server keeps apart who owns what of the status and of the rest, so what we say here takes nothing away that we said elsewhere.
+        // The server tracks ownership of the status separately, so this apply removes nothing that we applied elsewhere.
         let mut body = json!({
             "apiVersion": kind.api_version, "kind": kind.kind, "metadata": { "namespace": namespace, "name": name, "uid": uid },
         });
@@ -83,7 +83,7 @@ impl Writer {
             body["status"]["conditions"] = conditions.into();
         }
         let Some(answer) = moot_is_none(api.patch_status(name, &self.forced(), &Patch::Apply(&body)).await)? else { return Ok(None) };
-        // What another operator wrote before us is its own until somebody takes it away.
+        // Conditions that another operator wrote before us stay in its ownership until someone removes them.
         let types = |conditions: &[Value]| -> Vec<String> {
             conditions.iter().filter_map(|condition| condition["type"].as_str()).map(str::to_owned).collect()
         };
@@ -101,8 +101,8 @@ impl Writer {
         Ok(moot_is_none(api.patch_status(name, &self.plain(), &Patch::Strategic(&body)).await)?.and_then(version))
     }
 
-    /// Names `owner` on an object and takes other owners off it, by their UIDs, if it is still the one with this UID. Who else is named there stays.
-    /// Answers with the version that this made, and with `None` where it is gone or another took its name.
+    /// Adds `owner` to an object and removes other owners, by their UIDs, if the object still has this UID. All other owners stay. Returns the new
+    /// version, or `None` if the object is gone or another one has its name.
     pub async fn own(
         &self,
         kind: &ApiResource,
@@ -117,8 +117,8 @@ impl Writer {
         Ok(moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Strategic(&body)).await)?.and_then(version))
     }
 
-    /// Takes fields of an object away, whoever set them, if it is still the one with this UID, where one is given; `fields` has a `null` for each,
-    /// and the value of one that comes in its place. That it is gone, or another took its name, is success.
+    /// Removes fields of an object, no matter who set them. `fields` has a `null` for each, and the value of a field that replaces one. If a UID is
+    /// given, only the object with that UID is changed. Succeeds if the object is gone or another one has its name.
     pub async fn prune(&self, kind: &ApiResource, object: Id<'_>, fields: &Value) -> Result<(), kube::Error> {
         let Id { namespace, name, uid } = object;
         let mut body = fields.clone();
@@ -128,8 +128,8 @@ impl Writer {
         moot_is_none(self.api(kind, namespace).patch(name, &self.plain(), &Patch::Merge(&body)).await).map(drop)
     }
 
-    /// Sets the finalizers of an object if it is still the one with this UID and as it was in this version: somebody else may have added one. That it is
-    /// gone is success. Answers whether it came to that; otherwise somebody else wrote first, and it is to be looked at again.
+    /// Sets the finalizers of an object if it still has this UID and this version: someone else may have added one. Returns true if they are set or
+    /// the object is gone, and false if someone else wrote first: then it has to be read again.
     pub async fn finalizers(&self, kind: &ApiResource, object: Id<'_>, version: &str, finalizers: &Value) -> Result<bool, kube::Error> {
         let Id { namespace, name, uid } = object;
         let body = json!({ "metadata": { "uid": uid, "resourceVersion": version, "finalizers": finalizers } });
@@ -139,8 +139,8 @@ impl Writer {
         }
     }
 
-    /// Deletes an object if it is still the one with this UID; that it is gone, or another took its name, is success. `grace` is for pods:
-    /// how long their processes may take to end, if not as long as they say themselves.
+    /// Deletes an object if it still has this UID. Succeeds if it is gone or another one has its name. `grace` replaces a pod's own termination grace
+    /// period.
     pub async fn delete(&self, kind: &ApiResource, object: Id<'_>, grace: Option<Duration>) -> Result<(), kube::Error> {
         let Id { namespace, name, uid } = object;
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
@@ -162,7 +162,7 @@ impl Writer {
     }
 }
 
-/// That an object is gone, or another took its name, is an answer too.
+/// Turns the errors for an object that is gone, or whose name another one has, into `None`.
 fn moot_is_none<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match outcome {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) || is_about_another(&status) => Ok(None),
@@ -170,7 +170,7 @@ fn moot_is_none<T>(outcome: Result<T, kube::Error>) -> Result<Option<T>, kube::E
     }
 }
 
-/// Whether the server found that an apply would change the object's UID, so that it is another object.
+/// True if the server refused an apply because it would change the object's UID: it is another object.
 fn is_about_another(status: &Status) -> bool {
     let causes = status.details.as_ref().map(|details| details.causes.as_slice()).unwrap_or_default();
     status.code == 422 && causes.iter().any(|cause| cause.field == "metadata.uid")

@@ -1,4 +1,4 @@
-//! When to try again: per object, growing, with jitter.
+//! Retry delays: per object, exponential, with jitter.
 
 use std::{
     collections::HashMap,
@@ -12,10 +12,10 @@ use crate::failure::Class;
 const CONFLICT: Duration = Duration::from_millis(100);
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_mins(1);
-/// A change wakes the object at once; this is for causes that no watch shows, such as a right that was granted.
+/// A change triggers a reconcile at once; this is for causes that no watch shows, such as a right that was granted.
 const PERMANENT: Duration = Duration::from_mins(1);
 
-/// Counts failures in a row, by object.
+/// Counts consecutive failures per object.
 pub(crate) struct Backoff<K> {
     attempts: Mutex<HashMap<K, u32>>,
     jitter: RandomState,
@@ -26,7 +26,7 @@ impl<K: Eq + Hash + Clone> Backoff<K> {
         Self { attempts: Mutex::new(HashMap::new()), jitter: RandomState::new() }
     }
 
-    /// How long to wait after one more failure.
+    /// The delay after one more failure.
     pub(crate) fn failed(&self, key: &K, class: Class) -> Duration {
         let attempt = {
             let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl<K: Eq + Hash + Clone> Backoff<K> {
             *attempt
         };
         let delay = match class {
-            // A writer that conflicts for ever must not be hammered either.
+            // Permanent conflicts with another writer must not cause rapid retries either.
             Class::Conflict => (CONFLICT * 2_u32.saturating_pow((attempt - 1).min(10))).min(LONGEST),
             Class::Transient => (FIRST * 2_u32.saturating_pow((attempt - 1).min(10))).min(LONGEST),
             Class::Permanent | Class::Moot => PERMANENT,
@@ -49,7 +49,7 @@ impl<K: Eq + Hash + Clone> Backoff<K> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
-    /// Forgets objects that are gone.
+    /// Drops objects that no longer exist.
     pub(crate) fn retain(&self, exists: impl Fn(&K) -> bool) {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner).retain(|key, _| exists(key));
     }

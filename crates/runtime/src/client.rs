@@ -9,13 +9,13 @@ use kube::{
 };
 use tower::{limit::ConcurrencyLimitLayer, timeout::TimeoutLayer};
 
-/// Requests in flight. The client speaks HTTP/1.1, so each needs a connection of its own.
+/// Maximum number of requests in flight. The client uses HTTP/1.1, so each needs its own connection.
 const MAX_IN_FLIGHT: usize = 32;
 
-/// How long the server may take to begin its answer. A watch answers at once and then streams, so this does not end it.
+/// Time limit for the start of a response. A watch responds at once and then streams, so this does not end it.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("cannot use the kubeconfig file {0}")]
@@ -36,7 +36,7 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> 
         }
         None => Config::infer().await.map_err(ConnectError::NoCluster)?,
     };
-    // The library would retry a refused call for up to an hour inside one pass; passes have a deadline and a back-off of their own.
+    // The library would retry a refused call for up to an hour inside one reconcile; reconciles have their own deadline and backoff.
     config.default_retry = false;
     let client = ClientBuilder::try_from(config)
         .map_err(|source| ConnectError::Setup(Box::new(source)))?

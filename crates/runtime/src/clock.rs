@@ -1,18 +1,18 @@
-//! Time, as a part that tests can replace.
+//! The clock, which tests can replace.
 
 use jiff::Timestamp;
 
-/// Tells the wall-clock time.
+/// Source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[allow(clippy::disallowed_methods)] // the one place that may ask
+    #[allow(clippy::disallowed_methods)] // the only place that may read the clock
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -1,7 +1,7 @@
-//! Events on resources: what `kubectl describe` shows and `kubectl get events` lists.
+//! Events on resources, as in `kubectl describe` and `kubectl get events`.
 //!
-//! Best effort, and cheap for whoever speaks: [`Events::say`] decides at once, never waits and never fails. One task sends. The same words
-//! about an object are sent once until something else is said about it, and nobody can flood the API server: see [`limiter`].
+//! Best effort, and cheap for the caller: [`Events::say`] decides at once, never blocks and never fails. One task sends. The same event about an
+//! object is sent once until a different one follows, and the API server cannot be flooded: see [`limiter`].
 
 mod limiter;
 
@@ -22,20 +22,20 @@ use tokio_util::sync::CancellationToken;
 use crate::{clock::Clock, failure::server_words};
 use limiter::{Limiter, Verdict};
 
-/// Events on their way. More are dropped: the next pass says them again if they still hold.
+/// Maximum number of queued events. More are dropped: the next reconcile sends them again if they still apply.
 const WAITING: usize = 256;
-/// The server refuses longer ones.
+/// The server refuses longer notes.
 const LONGEST_NOTE: usize = 1024;
-/// An object's name may be as long as the event's own, which has a time at its end.
+/// An object's name may be as long as the event's own, which ends with a timestamp.
 const LONGEST_NAME: usize = 230;
-/// How long the sender tries to get rid of what was said before the end.
+/// Time limit for sending queued events at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How an event is marked.
+/// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     Normal,
-    /// Somebody should look.
+    /// Needs attention.
     Warning,
 }
 
@@ -48,14 +48,14 @@ impl Kind {
     }
 }
 
-/// Labels of an event that somebody wanted to send.
+/// Labels of an event that was to be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
     /// `sent`, `limited`, `full` or `failed`; all but the first were dropped.
     pub outcome: &'static str,
 }
 
-/// Speaks about resources; cheap to clone, all clones share one memory.
+/// Handle to send events about resources; cheap to clone, all clones share one limiter.
 #[derive(Clone)]
 pub struct Events {
     to_sender: mpsc::Sender<Box<Said>>,
@@ -64,7 +64,7 @@ pub struct Events {
     counted: Family<Outcome, Counter>,
 }
 
-/// Sends what was said; to be run as a task.
+/// Sends queued events; to be run as a task.
 pub struct Sender {
     said: mpsc::Receiver<Box<Said>>,
     limiter: Arc<Mutex<Limiter>>,
@@ -74,7 +74,7 @@ pub struct Sender {
     counted: Family<Outcome, Counter>,
 }
 
-/// Who says it.
+/// Source of the events.
 #[derive(Clone, Debug)]
 pub struct Reporter {
     /// `reportingController`.
@@ -92,7 +92,7 @@ struct Said {
 }
 
 impl Events {
-    /// A pair: one to speak to, and the task that sends.
+    /// The handle for callers, and the task that sends.
     pub fn new(client: Client, clock: Arc<dyn Clock>, reporter: Reporter, counted: Family<Outcome, Counter>) -> (Self, Sender) {
         let (to_sender, said) = mpsc::channel(WAITING);
         let limiter = Arc::new(Mutex::new(Limiter::new()));
@@ -100,7 +100,7 @@ impl Events {
         (Self { to_sender, limiter, started: Instant::now(), counted }, sender)
     }
 
-    /// Says something about an object, unless it is what was said about it last or too much was said about it already.
+    /// Queues an event about an object, unless it repeats the last one or the object has had too many.
     pub fn say(&self, about: &ObjectReference, kind: Kind, reason: &str, action: &str, message: &str) {
         let object = key(about);
         let words = [kind.as_str(), reason, action, message];
@@ -121,7 +121,7 @@ impl Events {
 }
 
 impl Sender {
-    /// Sends until told to stop, then what is still waiting, for a moment.
+    /// Sends until `stop`, then sends queued events for a short time.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -129,7 +129,7 @@ impl Sender {
                 () = stop.cancelled() => break,
                 said = self.said.recv() => match said {
                     Some(said) => self.send(*said).await,
-                    // Nobody can speak any more; a task that ends by itself would end the process.
+                    // All handles are dropped. A task that ends by itself would end the process.
                     None => return stop.cancelled().await,
                 },
             }
@@ -140,7 +140,7 @@ impl Sender {
                 self.send(*said).await;
             }
         };
-        // What is left after that is lost, as events may be.
+        // Events left after that are lost, as events may be.
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, rest).await;
     }
 
@@ -153,7 +153,7 @@ impl Sender {
             Err(error) => {
                 self.limiter.lock().unwrap_or_else(PoisonError::into_inner).unsay(&object);
                 count(&self.counted, "failed");
-                // The namespace may be on its way out, with the object. Whatever it was, the resource's conditions say the same.
+                // The namespace may be terminating, with the object. In any case the resource's conditions report the same.
                 tracing::debug!(namespace, error = server_words(&error), "could not send an event");
             }
         }
@@ -178,7 +178,7 @@ impl Sender {
     }
 }
 
-/// What tells objects apart: one that was deleted and made again under its name is another one.
+/// Key of an object. One that was deleted and recreated under its name gets another key.
 fn key(about: &ObjectReference) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
     match about.uid.as_deref() {
@@ -191,7 +191,7 @@ fn count(counted: &Family<Outcome, Counter>, outcome: &'static str) {
     counted.get_or_create(&Outcome { outcome }).inc();
 }
 
-/// At most `longest` bytes of a text, whole characters.
+/// At most `longest` bytes of a text, cut between characters.
 fn shortened(text: &str, longest: usize) -> String {
     text[..text.floor_char_boundary(longest)].to_owned()
 }

@@ -1,28 +1,28 @@
-//! Failures of a pass, and how they are retried.
+//! Failures of a reconcile, and their retries.
 
 use std::error::Error;
 
-/// What kind of failure it is; it decides when to try again.
+/// Class of a failure; it decides when to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Someone else wrote first: look again at once.
+    /// Someone else wrote first: retry at once.
     Conflict,
-    /// It may work next time.
+    /// A retry may succeed.
     Transient,
-    /// It cannot work until someone changes something; tried rarely.
+    /// It cannot succeed until someone changes something; retried rarely.
     Permanent,
-    /// It need not work: the namespace is being deleted, and the resource with it. Nobody is told.
+    /// It need not succeed: the namespace is terminating, and the resource with it. It is not reported.
     Moot,
 }
 
-/// An error that knows its class.
+/// An error with a class.
 pub trait Classify: Error + Send + Sync + 'static {
     fn class(&self) -> Class;
-    /// A word for metrics: one of a fixed few.
+    /// Label for metrics: one of a few fixed values.
     fn reason(&self) -> &'static str;
 }
 
-/// Why a pass did not end well.
+/// Reason why a reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure<E: Classify> {
     #[error(transparent)]
@@ -50,7 +50,7 @@ impl<E: Classify> Classify for Failure<E> {
     }
 }
 
-/// An error and everything that caused it, in one line.
+/// An error and all its causes, in one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();
@@ -64,7 +64,7 @@ pub fn chain(error: &dyn Error) -> String {
     words
 }
 
-/// A failed call to the API server, in the server's words.
+/// A failed call to the API server, with the server's message.
 #[derive(Debug)]
 pub struct ServerError(pub Box<kube::Error>);
 
@@ -80,7 +80,7 @@ impl std::fmt::Display for ServerError {
     }
 }
 
-// No source: the words above are all that the library's error has to say.
+// No source: the message above contains everything that the library's error reports.
 impl Error for ServerError {}
 
 impl ServerError {
@@ -96,7 +96,7 @@ impl ServerError {
     }
 }
 
-/// What the API server said, without the library's own dressing.
+/// The API server's message, without the library's wrapping.
 pub(crate) fn server_words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics;
 
-/// What the process waits for before it can do its work.
+/// Gates that have to open before the process is ready.
 #[derive(Clone, Default)]
 pub struct Health(Arc<Mutex<BTreeMap<String, Option<String>>>>);
 
-/// One thing that has to be there.
+/// One precondition of readiness.
 #[derive(Clone)]
 pub struct Gate {
     name: String,
@@ -26,7 +26,7 @@ pub struct Gate {
 }
 
 impl Health {
-    /// Adds something to wait for.
+    /// Adds a gate, closed at first.
     pub fn gate(&self, name: &str) -> Gate {
         self.set(name, Some("not there yet".to_owned()));
         Gate { name: name.to_owned(), health: self.clone() }
@@ -36,7 +36,7 @@ impl Health {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), waits);
     }
 
-    /// What is still waited for, one line each; nothing when ready.
+    /// The closed gates, one line each, or `None` if the process is ready.
     pub fn waits(&self) -> Option<String> {
         let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lines = String::new();
@@ -49,12 +49,12 @@ impl Health {
 }
 
 impl Gate {
-    /// It is there.
+    /// Opens the gate.
     pub fn open(&self) {
         self.health.set(&self.name, None);
     }
 
-    /// It is not there, and this is why.
+    /// Closes the gate for this reason.
     pub fn waits(&self, why: String) {
         self.health.set(&self.name, Some(why));
     }
@@ -83,7 +83,7 @@ pub async fn serve_metrics(listener: TcpListener, registry: Registry, stop: Canc
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
-/// Listens, or says which address is taken.
+/// Listens, or fails with the address in the message.
 pub async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| std::io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
 }

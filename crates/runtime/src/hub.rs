@@ -1,7 +1,7 @@
-//! One watch per kind, for everyone in the process.
+//! One watch per kind, shared by the whole process.
 //!
-//! kube's own shared streams drop deletions and can stall for good (kube-rs issue 1590), and no stream of kube names the objects that went away
-//! while a watch was down. So each kind has a hub: it owns the watch, keeps the cache, and tells every route about each change.
+//! kube's own shared streams drop deletions and can stall forever (kube-rs issue 1590), and no stream of kube reports the objects that were deleted
+//! while a watch was down. So each kind has a hub: it owns the watch, keeps the cache, and notifies every route of each change.
 
 use std::{collections::HashMap, fmt::Debug, hash::Hash, pin::pin, sync::Arc, time::Duration};
 
@@ -24,13 +24,13 @@ use crate::{
     metrics::{Metrics, Watch},
 };
 
-/// Waits between tries while a watch fails.
+/// Backoff while a watch fails.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 
 type Route<K> = Box<dyn Fn(&K) + Send + Sync>;
 
-/// Owns the only watch of kind `K` in its scope.
+/// Owner of the only watch of kind `K` in its scope.
 pub struct Hub<K>
 where
     K: Resource + Clone + 'static,
@@ -46,19 +46,19 @@ where
     is_filled: watch::Sender<bool>,
 }
 
-/// Tells when a hub's cache was filled for the first time.
+/// Signals that a hub's cache was filled for the first time.
 ///
 /// kube's own `Store::wait_until_ready` wakes only one of several waiters.
 #[derive(Clone)]
 pub struct Filled(watch::Receiver<bool>);
 
 impl Filled {
-    /// Whether it was.
+    /// True if the cache was filled.
     pub fn is_filled(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits for it; for ever if the hub ended before.
+    /// Waits until the cache is filled; forever if the hub ended before.
     pub async fn wait(mut self) {
         if self.0.wait_for(|is_filled| *is_filled).await.is_err() {
             std::future::pending::<()>().await;
@@ -71,7 +71,7 @@ where
     K: Resource + Clone + Debug + Send + Sync + 'static,
     K::DynamicType: Eq + Hash + Clone + Debug + Unpin + Send + Sync,
 {
-    /// `gate` opens when the first list is complete; until then it tells what the server says.
+    /// `gate` opens when the first list is complete; until then it shows the server's error.
     pub fn new(dyntype: K::DynamicType, gate: Gate, metrics: Metrics) -> Self {
         let writer = Writer::new(dyntype.clone());
         let reader = writer.as_reader();
@@ -84,14 +84,14 @@ where
         self.reader.clone()
     }
 
-    /// Tells when the cache was filled.
+    /// Signals that the cache was filled.
     pub fn filled(&self) -> Filled {
         Filled(self.is_filled.subscribe())
     }
 
-    /// Tells which `R` to look at for each `K` that changed or went away.
+    /// Enqueues the `R` to reconcile for each `K` that changed or was deleted.
     ///
-    /// Unbounded: whoever reads it drops repetitions, so it holds no more than there are `R`; and a slow reader must not block the watch.
+    /// Unbounded: the reader drops duplicates, so it holds no more than there are `R`; and a slow reader must not block the watch.
     pub fn route<R: Resource<DynamicType = ()> + 'static>(
         &mut self,
         map: impl Fn(&K) -> Vec<ObjectRef<R>> + Send + Sync + 'static,
@@ -99,14 +99,14 @@ where
         let (sender, receiver) = unbounded();
         self.routes.push(Box::new(move |object| {
             for root in map(object) {
-                // Nobody reads any more: the process is ending.
+                // The receiver is gone only while the process shuts down.
                 let _ = sender.unbounded_send(root);
             }
         }));
         receiver
     }
 
-    /// Follows `events` until they end.
+    /// Processes `events` until they end.
     pub async fn run(mut self, events: impl Stream<Item = watcher::Result<Event<K>>>) {
         let mut events = pin!(events);
         let mut retry = FIRST_RETRY;
@@ -114,7 +114,7 @@ where
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    // Each try begins with an Init: it is no sign of success.
+                    // Each attempt begins with an Init: it does not mean success.
                     if !matches!(event, Event::Init) {
                         retry = FIRST_RETRY;
                         last_words.clear();
@@ -146,7 +146,7 @@ where
                 self.notify(object);
             }
             Event::InitDone => {
-                // No event names what went away while the watch was down, so the caches before and after are compared.
+                // No event reports deletions while the watch was down, so the caches before and after are compared.
                 let mut before = self.by_key();
                 self.writer.apply_watcher_event(event);
                 for object in self.reader.state() {
@@ -180,7 +180,7 @@ where
     }
 }
 
-/// Why a watch fails, for people.
+/// Reason why a watch fails, for people.
 fn words(error: &watcher::Error) -> String {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
     match error {

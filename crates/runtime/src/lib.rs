@@ -1,6 +1,6 @@
-//! Generic controller machinery: nothing here knows Slurm.
+//! Generic controller machinery without Slurm logic.
 //!
-//! One watch per kind feeds a [`hub::Hub`]; hubs feed queues; a [`queue`] runs passes over one kind of resource.
+//! One watch per kind feeds a [`hub::Hub`]; hubs feed queues; a [`queue`] reconciles one kind of resource.
 
 pub mod apply;
 mod backoff;

@@ -1,4 +1,4 @@
-//! What the process counts about itself. No label is ever an object's name.
+//! Metrics of the process. No label is ever an object's name.
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -8,7 +8,7 @@ use prometheus_client::{
 
 use crate::events::Outcome;
 
-/// Labels of a pass.
+/// Labels of a reconcile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Pass {
     pub controller: &'static str,
@@ -35,7 +35,7 @@ pub struct Of {
     pub controller: &'static str,
 }
 
-/// Labels of an answer to the API server.
+/// Labels of a response to the API server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Review {
     pub kind: &'static str,
@@ -43,7 +43,7 @@ pub struct Review {
     pub answer: &'static str,
 }
 
-/// Labels of a call to a Slurm cluster. Which cluster it was is left out: it would be an object's name.
+/// Labels of a call to a Slurm cluster. The cluster is left out: it would be an object's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct SlurmCall {
     pub kind: &'static str,
@@ -51,13 +51,13 @@ pub struct SlurmCall {
     pub outcome: &'static str,
 }
 
-/// Labels of a kind of calls to Slurm clusters.
+/// Labels of a kind of call to Slurm clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct SlurmCallKind {
     pub kind: &'static str,
 }
 
-/// All counters; cheap to clone, all clones count together.
+/// All metrics; cheap to clone, all clones count together.
 #[derive(Clone)]
 pub struct Metrics {
     pub passes: Family<Pass, Counter>,
@@ -78,7 +78,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The counters, and the registry that prints them.
+    /// The metrics, and the registry that encodes them.
     pub fn new() -> (Self, Registry) {
         let metrics = Self {
             passes: Family::default(),
@@ -120,7 +120,7 @@ impl Metrics {
     }
 }
 
-/// The registry in the OpenMetrics text form.
+/// The registry in OpenMetrics text format.
 pub fn text(registry: &Registry) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

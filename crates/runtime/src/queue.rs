@@ -1,7 +1,7 @@
-//! Passes over the resources of one kind.
+//! Reconciles the resources of one kind.
 //!
-//! Never two passes at a time over one resource; a pass has a deadline; one that panics is caught, counted, shown on the resource and tried
-//! again, like any other failure. One resource's trouble never stops another.
+//! Reconciles of one resource never run concurrently. Each has a deadline. A panic is caught, counted, reported on the resource and retried, like any
+//! other failure. A failing resource never stops another.
 
 use std::{any::Any, convert::Infallible, fmt::Debug, future::Future, sync::Arc, time::Duration};
 
@@ -23,32 +23,32 @@ use crate::{
     metrics::{Metrics, Of, Pass},
 };
 
-/// Passes of one kind that run side by side.
+/// Reconciles of one kind that run concurrently.
 const CONCURRENCY: u16 = 8;
-/// The longest a pass may take. Longer work is a state that several passes see, not a long wait.
+/// Time limit for a reconcile. Longer work is a state that several reconciles see, not a long wait.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Failures of vanished objects are swept out on each failure while there are fewer objects than this, and the sweep is cheap.
+/// Backoff of deleted objects is dropped on each failure while there are fewer objects than this, so that it is cheap.
 const CHEAP_SWEEP: usize = 1000;
 
-/// When to look at a resource again, if nothing about it changes.
+/// Time of the next reconcile if nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     OnChange,
     After(Duration),
 }
 
-/// Brings resources of kind `K` to where they should be.
+/// Reconciler of resources of kind `K`.
 pub trait Reconcile<K>: Send + Sync + 'static {
     type Error: Classify;
 
     /// Does what can be done now. It must not matter why it was called.
     fn pass(&self, object: Arc<K>) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 
-    /// Shows on the resource that the last pass failed.
+    /// Reports on the resource that the last reconcile failed.
     fn report_failure(&self, object: Arc<K>, failure: &Failure<Self::Error>) -> impl Future<Output = ()> + Send;
 }
 
-/// Runs passes over what `queue` names, until `stop`. Every cache that a pass looks into must be filled by now.
+/// Reconciles what `queue` names, until `stop`. Every cache that a reconcile reads must be filled by now.
 pub async fn run<K, R>(
     name: &'static str,
     reconciler: Arc<R>,
@@ -87,7 +87,7 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
     R: Reconcile<K>,
 {
-    /// A pass in a task of its own, so that passes use all processors.
+    /// Reconciles in a separate task, so that reconciles use all processors.
     fn start(object: Arc<K>, context: Arc<Self>) -> BoxFuture<'static, Result<Action, Failure<R::Error>>> {
         let task = tokio::spawn(context.pass(object));
         async move { task.await.unwrap_or_else(|error| Err(Failure::Panicked(error.to_string()))) }.boxed()
@@ -115,7 +115,7 @@ where
             Err(failure) if failure.class() == Class::Moot => Err(failure),
             Err(failure) => {
                 tracing::warn!(controller = self.name, object = %ObjectRef::from_obj(object.as_ref()), error = chain(&failure), "pass failed");
-                // Best effort, and never longer than a pass itself: whatever made the pass fail may fail this too.
+                // Best effort, and never longer than a reconcile itself: the cause of the failure may affect this too.
                 let shown = std::panic::AssertUnwindSafe(self.reconciler.report_failure(object, &failure)).catch_unwind();
                 let _ = timeout(DEADLINE, shown).await;
                 Err(failure)
@@ -123,7 +123,7 @@ where
         }
     }
 
-    #[allow(clippy::needless_pass_by_value)] // the signature is the library's
+    #[allow(clippy::needless_pass_by_value)] // the library defines the signature
     fn retry(object: Arc<K>, failure: &Failure<R::Error>, context: Arc<Self>) -> Action {
         if context.roots.len() < CHEAP_SWEEP {
             context.backoff.retain(|key| context.roots.get(key).is_some());

@@ -1,26 +1,26 @@
-//! Tasks under supervision: one that ends by itself ends the process, so that a dead watch never hides behind a healthy face.
+//! Supervised tasks: one that ends by itself ends the process, so that a dead watch never goes unnoticed.
 
 use std::{future::Future, time::Duration};
 
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long tasks may take to finish what they do.
+/// Time limit for tasks to finish at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A set of tasks that live and end together.
+/// A set of tasks that run and end together.
 pub struct Tasks {
     running: JoinSet<String>,
     stop: CancellationToken,
 }
 
-/// A task ended although nobody asked it to.
+/// A task ended without a request to stop.
 #[derive(Debug, thiserror::Error)]
 #[error("the task {0} ended unexpectedly")]
 pub struct Ended(String);
 
 impl Tasks {
-    /// `stop` tells every task to end.
+    /// `stop` ends every task.
     pub fn new(stop: CancellationToken) -> Self {
         Self { running: JoinSet::new(), stop }
     }
@@ -33,7 +33,7 @@ impl Tasks {
         });
     }
 
-    /// Runs until `stop` is cancelled and all tasks are done, or until one ends by itself.
+    /// Runs until `stop` is cancelled and all tasks are done, or until a task ends by itself.
     pub async fn supervise(mut self) -> Result<(), Ended> {
         let ended = tokio::select! {
             () = self.stop.cancelled() => None,

@@ -1,4 +1,4 @@
-//! A TLS listener whose certificate can be exchanged while it serves.
+//! A TLS listener whose certificate can be replaced while it serves.
 
 use std::{
     fmt,
@@ -22,14 +22,14 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, server::TlsStream};
 
-/// How long a client may take to shake hands.
+/// Time limit for a handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
-/// Clients that shake hands at the same time; more wait in the kernel's queue.
+/// Concurrent handshakes; more clients wait in the kernel's queue.
 const HANDSHAKES: usize = 64;
-/// Pause after a failed accept: what fails is mostly a lack of file descriptors, and trying at once would spin.
+/// Pause after a failed accept: the cause is mostly a lack of file descriptors, and an immediate retry would spin.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// The certificate that is served. Connections that are open keep the one they began with.
+/// The served certificate. Open connections keep the one they started with.
 #[derive(Clone, Default)]
 pub struct Identity(Arc<RwLock<Option<Arc<CertifiedKey>>>>);
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Serves this chain and key from now on; both are PEM. Fails when one is no PEM, or when they do not belong together.
+    /// Serves this chain and key from now on; both are PEM. Fails if one is not PEM, or if they do not match.
     pub fn set(&self, chain: &[u8], key: &[u8]) -> Result<()> {
         let chain = CertificateDer::pem_slice_iter(chain).collect::<std::result::Result<Vec<_>, _>>().map_err(Error::other)?;
         if chain.is_empty() {
@@ -53,7 +53,7 @@ impl Identity {
         Ok(())
     }
 
-    /// Whether there is something to serve.
+    /// True if there is a certificate to serve.
     pub fn is_set(&self) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -65,11 +65,11 @@ impl ResolvesServerCert for Identity {
     }
 }
 
-/// Listens for TLS; to be given to `axum::serve`.
+/// A TLS listener for `axum::serve`.
 pub struct TlsListener {
     tcp: TcpListener,
     acceptor: TlsAcceptor,
-    /// Hands are shaken side by side: a client that says nothing must not keep the others waiting.
+    /// Handshakes run concurrently: a client that sends nothing must not block the others.
     handshakes: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
 }
 
@@ -124,7 +124,7 @@ impl axum::serve::Listener for TlsListener {
     }
 }
 
-/// Shakes hands with whoever listens at `address` on this machine, as a client that trusts `authorities` (PEM) and asks for `name`.
+/// Performs a handshake with the server at `address` on this machine, as a client that trusts `authorities` (PEM) and connects to `name`.
 pub async fn check(address: SocketAddr, name: &str, authorities: &[u8]) -> Result<()> {
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(authorities) {
@@ -143,7 +143,7 @@ pub async fn check(address: SocketAddr, name: &str, authorities: &[u8]) -> Resul
     timeout(HANDSHAKE_WITHIN, shake).await.map_err(|_| Error::from(ErrorKind::TimedOut))?.map(drop)
 }
 
-/// An address to connect to, for one to listen on.
+/// The address to connect to, for an address to listen on.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,7 +1,7 @@
-//! Slim views of objects that come in thousands.
+//! Reduced views of objects that exist by the thousands.
 //!
-//! A full pod costs a hundred kilobytes of memory, most of it in fields that nobody here reads. A view keeps what is read. It is for
-//! reading only: writing a view back would erase the rest.
+//! A full pod costs a hundred kilobytes of memory, most of it in fields that are never read here. A view keeps what is read. It is read-only: writing
+//! a view back would erase the rest.
 
 mod claim;
 mod node;
@@ -21,8 +21,7 @@ pub use pod::{
 };
 pub use revision::RevisionView;
 
-/// Reads the few metadata fields that are used, and of the annotations those that are `read`; it leaves the heavy ones (`managedFields`, most
-/// annotations) behind.
+/// Deserializes the few metadata fields that are used and the annotations in `read`; drops the heavy ones (`managedFields`, most annotations).
 fn slim<'de, D: Deserializer<'de>>(input: D, read: &[&str]) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -39,7 +39,7 @@ async fn what_is_said_about_an_object_is_an_event_once_and_never_a_flood() {
     for number in 0..50 {
         events.say(&about, Kind::Normal, "CreateSucceeded", "Create", &format!("number {number}"));
     }
-    // The namespace does not exist: an event that cannot be sent stops nobody.
+    // The namespace does not exist: an event that cannot be sent must not stop the others.
     let nowhere = ObjectReference { namespace: Some("nowhere".to_owned()), uid: Some("u".to_owned()), ..about.clone() };
     events.say(&nowhere, Kind::Normal, "CreateSucceeded", "Create", "lost");
 

@@ -1,4 +1,4 @@
-//! Finalizers on a real API server: whoever wrote in between is not written over, and nobody takes that for done.
+//! Finalizers on a real API server: a concurrent write is neither overwritten nor taken for success.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod server;

@@ -1,4 +1,4 @@
-//! What reading 10,000 nodes costs, in time and memory: `make bench`.
+//! Time and memory needed to read 10,000 nodes: `make bench`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use slipway_slurm::rest::{Client, Limits, Version};
 use slipway_slurm::snapshot::{Handle, Keeper, Pace};
 
 const NODES: usize = 10_000;
-/// As much as one read of a socket gives.
+/// Size of one read from a socket.
 const CHUNK: usize = 64 << 10;
 const RUNS: usize = 5;
 
-/// Sends a list of nodes in the text of a real server, made piece by piece so that it is never whole in memory.
+/// Sends a list of nodes in the text of a real server, generated in chunks so that the whole list is never in memory.
 struct Generated {
     node: String,
 }
@@ -86,7 +86,7 @@ async fn main() {
     let node = serde_json::to_string_pretty(&node).unwrap_or_default();
     println!("{NODES} nodes, {} MB of text", node.len() * NODES / 1_000_000);
     let before = memory("VmRSS:");
-    // The kernel forgets the highest mark.
+    // Resets the kernel's peak memory counter.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (handle, first) = first_reading(&node).await;
     let (peak, after) = (memory("VmHWM:"), memory("VmRSS:"));

@@ -1,9 +1,9 @@
-//! Answers in slurmrestd's form.
+//! Answers in slurmrestd's format.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -11,13 +11,13 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// A failure as slurmctld words it.
+/// A refusal in slurmctld's wording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub number: i64,
     pub error: &'static str,
     pub description: String,
-    /// A status of its own, or the release's usual one.
+    /// HTTP status of its own; `None` for the release's default.
     pub status: Option<u16>,
 }
 

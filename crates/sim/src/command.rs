@@ -33,7 +33,7 @@ struct Register {
     cpus: u64,
     #[serde(default)]
     features: Vec<String>,
-    /// Where it is, in a topology that `topology` has made.
+    /// Position in a topology that `topology` has created.
     #[serde(default)]
     topology: String,
 }
@@ -53,7 +53,7 @@ struct Turn {
     seconds: u64,
 }
 
-/// Obeys if the request is a command.
+/// Carries out the request if it is a command; `None` if it is not.
 pub fn obey(sim: &Sim, request: &Incoming) -> Option<Answer> {
     let command = request.path.strip_prefix("/_sim/")?;
     let done = match command {

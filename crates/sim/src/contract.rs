@@ -1,7 +1,7 @@
-//! What slurmrestd promises us, asked of a server: the real one and the stand-in must both keep it, in every version.
+//! Contract: behaviour of slurmrestd that we rely on. The real server and the stand-in must both keep it, in every version.
 //!
-//! The cluster under test has two idle workers with one feature, a partition of that name with all of them, no accounting and no
-//! topology. The suite leaves it as it was.
+//! The cluster under test has two idle workers with one feature, a partition of that name with both of them, no accounting and no topology. The suite
+//! restores its state.
 
 mod bench;
 mod controller;
@@ -17,10 +17,10 @@ pub use bench::{Bench, Target};
 use slipway_slurm::rest::Version;
 use slipway_slurm::rest::transport::Later;
 
-/// A promise: its words, and the question whether it is kept.
+/// A promise: its name and its check.
 type Check = (&'static str, for<'a> fn(&'a Bench) -> Later<'a, Result<(), String>>);
 
-/// Makes the table of promises from functions of that name.
+/// Builds the table of promises from functions of the same names.
 macro_rules! promises {
     ($($module:ident::$name:ident),* $(,)?) => {
         &[$((stringify!($name), |bench| Box::pin($module::$name(bench)))),*]
@@ -65,16 +65,16 @@ const PROMISES: &[Check] = promises![
     token::bad_tokens_are_refused,
     token::an_ordinary_user_writes_nothing,
     token::credentials_are_needed_and_only_one_kind,
-    // Last, as a real slurmctld starts anew here.
+    // Last, because a real slurmctld restarts here.
     controller::a_reconfigure_reaches_every_worker,
 ];
 
-/// Asks the server to keep every promise in one version; gives the broken ones with what was seen instead.
+/// Checks every promise in one version; returns the broken ones with what was observed instead.
 pub async fn broken_promises(target: &Target, version: Version) -> Result<Vec<String>, String> {
     only(target, version, "").await
 }
 
-/// Like [`broken_promises`], but only those whose name starts so.
+/// Like [`broken_promises`], but only promises whose name starts with `start`.
 pub async fn only(target: &Target, version: Version, start: &str) -> Result<Vec<String>, String> {
     let bench = Bench::new(target, version)?;
     let mut broken = Vec::new();
@@ -87,7 +87,7 @@ pub async fn only(target: &Target, version: Version, start: &str) -> Result<Vec<
     Ok(broken)
 }
 
-/// The newest version that the server and the client agree on by themselves.
+/// The newest version that the server and the client negotiate by themselves.
 pub async fn agreed_version(target: &Target) -> Result<Version, String> {
     target.client(None)?.version().await.map_err(|error| error.to_string())
 }

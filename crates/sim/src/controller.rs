@@ -1,4 +1,4 @@
-//! slurmctld itself, as the stand-in shows it.
+//! slurmctld, as the stand-in shows it.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ impl ControllerRecord {
         Self { host: host.to_owned(), is_responding: true }
     }
 
-    /// The entry of a ping in a version's shape; `place` is that in the configuration.
+    /// Its entry in a ping, in a version's shape; `place` is its position in the configuration.
     pub fn show(&self, place: usize, shape: &Map<String, Value>) -> Value {
         let mut shown = shape.clone();
         let mut put = |key: &str, value: Value| {
@@ -32,11 +32,11 @@ impl ControllerRecord {
     }
 }
 
-/// The configuration as a number: that of the file, and the one that slurmctld has read.
+/// The configuration as a number: the one in the file, and the one that slurmctld has read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     pub in_file: u64,
     pub in_force: u64,
-    /// When it was read.
+    /// Time at which it was read.
     pub read_at: u64,
 }

@@ -1,45 +1,45 @@
-//! What can go wrong, by command.
+//! Faults that can be injected by command.
 
 use serde::{Deserialize, Serialize};
 
-/// A way of failing.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// Nobody listens.
+    /// Connections are refused.
     Refuse,
-    /// HTTP 500 in plain words.
+    /// HTTP 500 with a plain-text body.
     ServerError,
-    /// HTTP 504, as when slurmctld does not answer slurmrestd.
+    /// HTTP 504, as when slurmctld does not respond to slurmrestd.
     ControllerGone,
-    /// HTTP 200 with a list and an error inside.
+    /// HTTP 200 with a list and an error in the body.
     ErrorsInside,
     /// A list without elements.
     EmptyList,
-    /// The first half of a list, without a word about it.
+    /// The first half of a list, without any sign that it is incomplete.
     HalfList,
     /// The list as it was when the fault began.
     StaleList,
-    /// A list that breaks off in the middle of an element.
+    /// A list that ends in the middle of an element.
     TornList,
-    /// No answer ever.
+    /// No answer, ever.
     Stall,
     /// The request is carried out, then the connection is cut.
     ResetAfterWrite,
-    /// Whoever asks for changes since a moment hears that there are none.
+    /// Every request for changes since a given time is answered with "no changes".
     LyingGate,
     /// Every token is refused.
     RefuseTokens,
 }
 
-/// A way of failing, and what it hits.
+/// A kind of fault, and the requests it affects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     pub kind: FaultKind,
-    /// Only paths below the version that start so; all when absent.
+    /// Prefix of the affected paths below the version; all paths if absent.
     #[serde(default)]
     pub path: Option<String>,
-    /// So many requests, then it is over; for ever when absent.
+    /// Number of affected requests; unlimited if absent.
     #[serde(default)]
     pub times: Option<u32>,
 }
@@ -61,7 +61,7 @@ impl Fault {
         self
     }
 
-    /// Whether this request is hit; counts if so.
+    /// True if the fault affects this request; counts it if so.
     pub(crate) fn hits(&mut self, path: &str) -> bool {
         if self.times == Some(0) || self.path.as_ref().is_some_and(|start| !path.starts_with(start.as_str())) {
             return false;

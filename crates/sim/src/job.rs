@@ -1,8 +1,8 @@
-//! Jobs of the stand-in: they start, run and end by its clock.
+//! Jobs of the stand-in, which start, run and end by its clock.
 
 use serde_json::{Map, Value, json};
 
-/// What slurmctld keeps of a job.
+/// slurmctld's record of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
     pub id: u64,
@@ -16,17 +16,17 @@ pub struct JobRecord {
     pub required: Vec<String>,
     pub nodes: Vec<String>,
     pub submitted_at: u64,
-    /// It may not start before.
+    /// Earliest time at which it may start.
     pub eligible_at: u64,
     pub started_at: u64,
     pub ended_at: u64,
-    /// When its last process is gone.
+    /// Time at which its last process is gone.
     pub gone_at: u64,
-    /// Minutes.
+    /// Time limit in minutes.
     pub limit: Option<u64>,
-    /// How long it runs if nobody ends it.
+    /// Run time in seconds if it is not ended earlier.
     pub runs_for: u64,
-    /// How long its processes take to go when it ends.
+    /// Seconds that its processes take to exit when it ends.
     pub leaves_in: u64,
 }
 
@@ -35,7 +35,7 @@ impl JobRecord {
         self.state == "RUNNING"
     }
 
-    /// It could start now.
+    /// True if it could start now.
     pub fn waits(&self, now: u64) -> bool {
         self.state == "PENDING" && !self.is_held && self.eligible_at <= now && self.gone_at <= now
     }
@@ -49,7 +49,7 @@ impl JobRecord {
         !matches!(self.state, "PENDING" | "RUNNING")
     }
 
-    /// When it ends by itself, and how.
+    /// Time at which it ends by itself, and its final state.
     pub fn end(&self) -> (u64, &'static str) {
         let done = self.started_at + self.runs_for;
         match self.limit.map(|minutes| self.started_at + minutes * 60) {
@@ -58,7 +58,7 @@ impl JobRecord {
         }
     }
 
-    /// The time at which Slurm would end it: what it shows as the end while the job runs.
+    /// End time as Slurm shows it. For a running job, the time at which Slurm would end it.
     fn shown_end(&self) -> u64 {
         const YEAR: u64 = 365 * 24 * 60 * 60;
         match self.state {
@@ -98,13 +98,13 @@ impl JobRecord {
     }
 }
 
-/// How long a script runs: as long as its `sleep` says.
+/// Run time of a script in seconds: the argument of its `sleep`, or one.
 pub fn duration_of(script: &str) -> u64 {
     let mut words = script.split_whitespace().skip_while(|word| *word != "sleep");
     words.nth(1).and_then(|seconds| seconds.parse().ok()).unwrap_or(1)
 }
 
-/// How long a script's processes take to go: as long as its trap of TERM sleeps, or a second.
+/// Seconds that a script's processes take to exit: the `sleep` in its trap of TERM, or one.
 pub fn leaving_of(script: &str) -> u64 {
     let trap = script.split("trap \"sleep ").nth(1).and_then(|rest| rest.split('"').next());
     trap.and_then(|seconds| seconds.parse().ok()).unwrap_or(1)

@@ -1,7 +1,7 @@
-//! A scheduler and kubelets for thousands of worker pods that do not run: what Kubernetes and Slurm see of them is as if they did.
+//! Scheduler and kubelets for thousands of worker pods that do not run. To Kubernetes and Slurm they look as if they did.
 //!
-//! A pod gets a host, registers with the stand-in for Slurm under its hostname, and is ready. One that is deleted runs its preStop hook as its
-//! preStop hook would, and is gone. Of affinity only that to one node by name is looked at: other pods go to the hosts in turn.
+//! A pod gets a host, registers with the stand-in for Slurm under its hostname, and becomes ready. For a deleted pod, the effect of its preStop hook
+//! is applied, then it is removed. The only affinity considered is that to one node by name; other pods are assigned to the hosts in turn.
 
 mod pod;
 
@@ -21,32 +21,32 @@ use tokio::task::JoinHandle;
 
 use crate::sim::Sim;
 
-/// Selects the pods of workers.
+/// Label selector of worker pods.
 const WORKERS: &str = "app.kubernetes.io/name=slurmd";
-/// A label of each host: the namespace whose pods it takes.
+/// Label of each host: the namespace whose pods it takes.
 pub const HOST_LABEL: &str = "slipway-sim/namespace";
-/// Writes to the API server at a time.
+/// Maximum number of concurrent writes to the API server.
 const AT_ONCE: usize = 32;
-/// After this time what failed is tried again.
+/// Delay before a failed step is retried.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How a pod behaves that starts under a certain name.
+/// Behaviour of a pod that starts under a given name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conduct {
-    /// It registers and is ready.
+    /// Registers and becomes ready.
     #[default]
     Well,
-    /// It registers and is never ready.
+    /// Registers and never becomes ready.
     NeverReady,
-    /// It is ready, and Slurm never hears of it.
+    /// Becomes ready and never registers with Slurm.
     Unregistered,
-    /// It ends at once, with a failure.
+    /// Ends at once, with a failure.
     Fails,
-    /// It gets no host.
+    /// Gets no host.
     Unassigned,
 }
 
-/// The kubelets of one namespace, and its scheduler; they end when this is dropped.
+/// Kubelets and scheduler of one namespace; they end when this is dropped.
 pub struct Kubelet {
     inner: Arc<Inner>,
     task: JoinHandle<()>,
@@ -58,15 +58,15 @@ struct Inner {
     hosts: Vec<String>,
     next_host: AtomicUsize,
     rules: Mutex<Rules>,
-    /// The pods that are there, by name.
+    /// Existing pods, by name.
     seen: Mutex<BTreeMap<String, Arc<Pod>>>,
-    /// What was begun, by the pod's UID: the watch tells of a pod several times meanwhile.
+    /// Steps that were begun, by the pod's UID: the watch reports a pod several times in the meantime.
     begun: Mutex<HashSet<(String, Step)>>,
-    /// Turns at the API server.
+    /// Limits concurrent writes to the API server.
     at_once: Semaphore,
 }
 
-/// What tests ask for.
+/// Behaviour that tests request.
 #[derive(Debug, Default)]
 struct Rules {
     by_name: BTreeMap<String, Conduct>,
@@ -75,7 +75,7 @@ struct Rules {
     start_takes: Duration,
 }
 
-/// What there is to do about a pod.
+/// A step in the life of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Bind,
@@ -84,7 +84,7 @@ enum Step {
 }
 
 impl Kubelet {
-    /// Makes so many nodes for `namespace`, `NAMESPACE-host-0` and so on, where they are missing, and looks after its worker pods.
+    /// Creates `hosts` nodes for `namespace`, named `NAMESPACE-host-0` and so on, if they are missing, and handles its worker pods.
     pub async fn start(client: Client, namespace: &str, hosts: usize, sim: Sim) -> Result<Self, kube::Error> {
         let names: Vec<String> = (0..hosts).map(|index| format!("{namespace}-host-{index}")).collect();
         let nodes: Api<Node> = Api::all(client.clone());
@@ -103,28 +103,28 @@ impl Kubelet {
         Ok(Self { inner, task })
     }
 
-    /// The names of its nodes.
+    /// Names of its nodes.
     pub fn hosts(&self) -> &[String] {
         &self.inner.hosts
     }
 
-    /// Pods that start under this name from now on behave so.
+    /// Sets the behaviour of pods that start under this name from now on.
     pub fn conduct(&self, pod: &str, conduct: Conduct) {
         locked(&self.inner.rules).by_name.insert(pod.to_owned(), conduct);
         self.look_again();
     }
 
-    /// Pods that start from now on take this long.
+    /// Sets the time that pods take to start from now on.
     pub fn start_takes(&self, time: Duration) {
         locked(&self.inner.rules).start_takes = time;
     }
 
-    /// Whether pods that end tell Slurm so.
+    /// If true, pods that end do not report it to Slurm.
     pub fn die_silently(&self, silently: bool) {
         locked(&self.inner.rules).die_silently = silently;
     }
 
-    /// A host's kubelet stops: its pods neither start nor end.
+    /// Stops the kubelet of a host: its pods neither start nor end.
     pub fn stop_host(&self, host: &str) {
         locked(&self.inner.rules).dead_hosts.insert(host.to_owned());
     }
@@ -134,7 +134,7 @@ impl Kubelet {
         self.look_again();
     }
 
-    /// A pod's container ends with a failure, and its slurmd with it.
+    /// Ends a pod's container with a failure, and its slurmd with it.
     pub async fn fail(&self, pod: &str) -> Result<(), kube::Error> {
         let found = self.inner.pods.get(pod).await?;
         self.inner.silence(&found);
@@ -168,13 +168,13 @@ impl Inner {
                     self.clone().see(pod);
                 }
                 Ok(watcher::Event::Delete(pod)) => self.forget(&pod),
-                // The watch begins anew by itself.
+                // The watch restarts by itself.
                 Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
             }
         }
     }
 
-    /// Begins what there is to do about a pod, once.
+    /// Begins the next step for a pod, once.
     fn see(self: Arc<Self>, pod: Arc<Pod>) {
         let Some(step) = self.next_step(&pod) else { return };
         let key = (pod.uid().unwrap_or_default(), step);
@@ -183,13 +183,13 @@ impl Inner {
         }
         tokio::spawn(async move {
             while let Err(error) = self.take(step, &pod).await {
-                // Gone, or another one has its name by now.
+                // The pod is gone, or another one has its name now.
                 if matches!(&error, kube::Error::Api(status) if status.code == 404 || status.code == 409) {
                     return;
                 }
                 tokio::time::sleep(AGAIN).await;
             }
-            // What came up meanwhile, such as a deletion while it started, is in the next event.
+            // Later changes, such as a deletion during the start, come with the next event.
         });
     }
 
@@ -255,7 +255,7 @@ impl Inner {
         bound.map(drop)
     }
 
-    /// Merges into a pod's status; conditions of others stay.
+    /// Patches a pod's status; conditions set by others stay.
     async fn show(&self, pod: &Pod, status: &serde_json::Value) -> Result<(), kube::Error> {
         let body = json!({ "metadata": { "uid": pod.uid() }, "status": status });
         let _turn = self.at_once.acquire().await;
@@ -267,14 +267,14 @@ impl Inner {
         self.sim.world(|world| {
             let is_new = !world.nodes.contains_key(&name);
             world.register(&name, cpus, &features);
-            // A record that exists keeps what it has.
+            // An existing record keeps its values.
             if let Some((node, memory)) = world.nodes.get_mut(&name).filter(|_| is_new).zip(pod::memory(pod)) {
                 node.memory = memory;
             }
         });
     }
 
-    /// What the preStop hook does. A node whose slurmd never came has no record, and nothing happens.
+    /// Applies the effect of the preStop hook. A node whose slurmd never registered has no record, and nothing happens.
     fn run_pre_stop(&self, pod: &Pod) {
         if !locked(&self.rules).die_silently {
             let name = pod::hostname(pod);
@@ -307,7 +307,7 @@ impl Inner {
         let uid = uid.unwrap_or_default();
         let has_ended = locked(&self.begun).contains(&(uid.clone(), Step::End));
         if is_last && !has_ended {
-            self.silence(pod); // taken away by force
+            self.silence(pod); // force-deleted
         }
         locked(&self.begun).retain(|(of, _)| *of != uid);
     }
@@ -323,7 +323,7 @@ impl Rules {
     }
 }
 
-/// A node that is ready, without the taint that the server gives to new ones.
+/// Creates a ready node, without the taint that the API server adds to new nodes.
 async fn make_host(nodes: &Api<Node>, namespace: &str, name: &str) -> Result<(), kube::Error> {
     let room = json!({ "cpu": "64", "memory": "256Gi", "pods": "1000" });
     let node = serde_json::from_value(json!({

@@ -1,7 +1,8 @@
-//! A stand-in for slurmrestd and slurmctld: node records, jobs and reservations that behave like the real ones, over HTTP or in
-//! process, with faults by command. For tests and benchmarks only.
+//! Stand-in for slurmrestd and slurmctld: node records, jobs and reservations that behave like the real ones, over HTTP or in process, with faults by
+//! command. For tests and benchmarks only.
 //!
-//! What it answers was seen on a real server; `contract` is the suite that both must pass, and where they differ the stand-in is wrong.
+//! Its answers were observed on a real server. The real server and the stand-in must both pass the suite in `contract`; if they differ, the stand-in
+//! is wrong.
 
 pub mod answer;
 pub mod command;

@@ -1,4 +1,4 @@
-//! `slipway-sim`: stand-ins for tests and benchmarks by hand.
+//! `slipway-sim`: runs the stand-ins for tests and benchmarks by hand.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Part {
-    /// A stateful slurmrestd with dynamic nodes worker-0, worker-1, ...; POST /_sim/<command> makes it fail.
+    /// A stateful slurmrestd with dynamic nodes worker-0, worker-1, ...; POST /_sim/<command> injects faults.
     Slurmrestd {
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=65_536))]
         nodes: u32,
@@ -29,25 +29,25 @@ enum Part {
         listen: SocketAddr,
         #[arg(long, value_enum, default_value_t)]
         release: Release,
-        /// The key that tokens are signed with; its raw bytes count.
+        /// File with the key that signs tokens; its raw bytes are used.
         #[arg(long)]
         jwt_key: PathBuf,
     },
-    /// Asks a server to keep the contract, in every version it serves. It drains nodes and runs jobs: never on a cluster in use.
+    /// Check that a server keeps the contract, in every version it serves. Drains nodes and runs jobs: never use it on a cluster in use.
     Contract {
-        /// Like http://127.0.0.1:6820.
+        /// URL of the server, such as http://127.0.0.1:6820.
         #[arg(long)]
         url: String,
-        /// The key that tokens are signed with; its raw bytes count.
+        /// File with the key that signs tokens; its raw bytes are used.
         #[arg(long)]
         jwt_key: PathBuf,
-        /// Two idle workers.
+        /// Names of two idle workers.
         #[arg(long, num_args = 2, default_values = ["worker-0", "worker-1"])]
         workers: Vec<String>,
-        /// Their feature, and the partition that has all nodes with it.
+        /// Their feature, and the partition with all nodes that have it.
         #[arg(long, default_value = "worker")]
         partition: String,
-        /// Only promises whose name starts so.
+        /// Check only promises whose name starts with this.
         #[arg(long, default_value = "")]
         only: String,
     },
@@ -88,7 +88,7 @@ async fn serve(sim: Sim, nodes: u32, listen: SocketAddr) -> Result<(), String> {
     tokio::signal::ctrl_c().await.map_err(|error| error.to_string())
 }
 
-/// Every version from the newest that the server serves down to the oldest we speak.
+/// Checks every version from the newest that the server serves down to the oldest that we support.
 async fn hold(target: &Target, only: &str) -> Result<(), String> {
     let newest = contract::agreed_version(target).await?;
     let mut broken = Vec::new();

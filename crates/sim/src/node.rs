@@ -1,8 +1,8 @@
-//! A node record of the stand-in.
+//! Node records of the stand-in.
 
 use serde_json::{Map, Value, json};
 
-/// What slurmctld keeps of a node.
+/// slurmctld's record of a node.
 #[allow(clippy::struct_excessive_bools, reason = "Slurm has these flags, in any combination")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRecord {
@@ -11,13 +11,13 @@ pub struct NodeRecord {
     pub is_down: bool,
     pub is_draining: bool,
     pub is_failing: bool,
-    /// Its slurmd said something that slurmctld cannot accept.
+    /// True if slurmctld did not accept the registration of its slurmd.
     pub is_invalid: bool,
-    /// Not heard of until then: Slurm shows so after a drain is lifted.
+    /// Not responding until then: Slurm shows this after an undrain.
     pub silent_until: u64,
-    /// Processes of a job that has ended are still there until then.
+    /// Processes of an ended job remain until then.
     pub completing_until: u64,
-    /// The slurmd is gone, and nobody has noticed.
+    /// True if the slurmd is gone and slurmctld has not noticed.
     pub is_dead: bool,
     pub cpus: u64,
     pub alloc_cpus: u64,
@@ -28,7 +28,7 @@ pub struct NodeRecord {
     pub reason_at: u64,
     pub reason_by: String,
     pub comment: String,
-    /// What it has beside processors and memory.
+    /// Resources besides CPUs and memory.
     pub gres: String,
     pub extra: String,
     pub topology: String,
@@ -37,16 +37,16 @@ pub struct NodeRecord {
     pub last_busy: u64,
 }
 
-/// How the record came about.
+/// Origin of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// A slurmd registered itself.
     Dynamic,
-    /// Made over REST: hidden until its slurmd comes.
+    /// Created over REST: hidden until its slurmd registers.
     Future,
-    /// Made over REST: powered down until somebody needs it.
+    /// Created over REST: powered down until it is needed.
     Cloud,
-    /// Made over REST: has no slurmd.
+    /// Created over REST: has no slurmd.
     External,
 }
 
@@ -84,13 +84,13 @@ impl NodeRecord {
         self.alloc_cpus > 0 || self.completing_until > now
     }
 
-    /// Can be given a job.
+    /// True if a job can be allocated to it.
     pub fn takes_jobs(&self, now: u64) -> bool {
         let is_well = self.kind == NodeKind::Dynamic && !self.is_down && !self.is_draining && !self.is_failing;
         is_well && self.alloc_cpus < self.cpus && self.completing_until <= now
     }
 
-    /// In the order in which Slurm names them.
+    /// Base state and flags, in the order in which Slurm lists them.
     pub fn states(&self, now: u64, is_reserved: bool, in_maintenance: bool) -> Vec<&'static str> {
         let base = if self.is_down {
             "DOWN"
@@ -132,7 +132,7 @@ impl NodeRecord {
         put("state", json!(states));
         put("cpus", json!(self.cpus));
         put("effective_cpus", json!(self.cpus));
-        // As was seen on 26.05.5: the state says that a job is there, while its CPUs are not counted (yet).
+        // As observed on 26.05.5: the state shows a job while its CPUs are not counted (yet).
         let counted = if self.last_busy < now { self.alloc_cpus } else { 0 };
         put("alloc_cpus", json!(counted));
         put("alloc_idle_cpus", json!(self.cpus.saturating_sub(counted)));

@@ -6,15 +6,15 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionRecord {
     pub name: String,
-    /// The feature that its nodes have.
+    /// Feature of its nodes.
     pub node_set: String,
     pub state: String,
-    /// It stands in slurm.conf, open; others are gone with the next reconfigure.
+    /// True if it is in slurm.conf, with state UP; others are removed by the next reconfigure.
     pub is_in_file: bool,
 }
 
 impl PartitionRecord {
-    /// As a file has it: the nodes with the feature of its name.
+    /// A partition from slurm.conf: the nodes with the feature of its name.
     pub fn in_file(name: &str) -> Self {
         Self { name: name.to_owned(), node_set: name.to_owned(), state: "UP".to_owned(), is_in_file: true }
     }

@@ -1,4 +1,4 @@
-//! The queue of the stand-in: jobs are taken, start, leave and end by its clock.
+//! Job queue of the stand-in: jobs are submitted, start, complete and end by its clock.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::node::NodeRecord;
 use crate::update::{expanded, number, words};
 use crate::world::World;
 
-/// How long the scheduler takes to notice a job.
+/// Seconds that the scheduler takes to notice a job.
 const SCHEDULING: u64 = 1;
-/// How long a job that was put back waits before it may start again.
+/// Seconds that a requeued job waits before it may start again.
 const AFTER_REQUEUE: u64 = 120;
 
 impl World {
-    /// Starts what can start.
+    /// Starts every job that can start.
     pub(crate) fn schedule(&mut self) {
         let waiting: Vec<u64> = self.jobs.values().filter(|job| job.waits(self.now)).map(|job| job.id).collect();
         for id in waiting {
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// Takes a job; the second part says whether it is held.
+    /// Submits a job; returns its ID, and true if it is held.
     pub fn submit(&mut self, job: &Value) -> Result<(u64, bool), Refusal> {
         const WHY: &str = "Batch job submission failed";
         let text = |key: &str| job[key].as_str().unwrap_or_default().to_owned();
@@ -110,7 +110,7 @@ impl World {
         Ok((id, is_held))
     }
 
-    /// The entries of `status`: none when the job was cancelled now.
+    /// Cancels a job and returns the entries of `status`: none if the job was cancelled now.
     pub fn cancel(&mut self, id: u64) -> Vec<Value> {
         let status = |number: i64, known: bool| {
             let words = Refusal::new(number, "").error;
@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// Changes a job that has not ended.
+    /// Updates a job that has not ended.
     pub fn update_job(&mut self, id: u64, body: &Value) -> Result<(), Refusal> {
         const WHY: &str = "Job update requested failed";
         let partition = body["partition"].as_str();
@@ -158,7 +158,7 @@ impl World {
         Ok(())
     }
 
-    /// Puts a job back into the queue.
+    /// Requeues a job.
     pub fn requeue(&mut self, id: u64, hold: bool) -> Result<(), Refusal> {
         let why = format!("Requeue JobID={id} failed");
         let Some(job) = self.jobs.get(&id) else { return Err(Refusal::new(2017, why)) };
@@ -174,7 +174,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends a job now; its nodes are free when its last process is gone.
+    /// Ends a job now; its nodes are free once its last process is gone.
     pub fn end_job(&mut self, id: u64, how: &'static str) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.is_running() {
@@ -195,7 +195,7 @@ impl World {
         self.changed.jobs = self.now;
     }
 
-    /// Takes the jobs off a node that went down; they wait again, and nothing of them is left there.
+    /// Requeues the jobs of a node that went down; none of their processes remain there.
     pub fn requeue_jobs_of(&mut self, name: &str) {
         let runs_here = |job: &&JobRecord| job.is_running() && job.nodes.iter().any(|node| node == name);
         let running: Vec<u64> = self.jobs.values().filter(runs_here).map(|job| job.id).collect();
@@ -203,13 +203,13 @@ impl World {
             if let Some(job) = self.jobs.get_mut(&id) {
                 job.leaves_in = 0;
             }
-            // A running job can always be put back.
+            // A running job can always be requeued.
             let _ = self.requeue(id, false);
         }
         self.clear_gone();
     }
 
-    /// Forgets where jobs were that wait again and have left.
+    /// Clears the nodes of requeued jobs whose processes are gone.
     pub(crate) fn clear_gone(&mut self) {
         for job in self.jobs.values_mut().filter(|job| job.state == "PENDING" && job.gone_at <= self.now) {
             job.nodes.clear();

@@ -1,9 +1,9 @@
-//! Releases of Slurm, as far as their REST servers differ.
+//! Slurm releases, as far as their REST servers differ.
 
 use clap::ValueEnum;
 use slipway_slurm::rest::Version;
 
-/// A release that serves versions we speak.
+/// A release that serves versions we support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Release {
     #[value(name = "24.11")]
@@ -28,7 +28,7 @@ impl Release {
             }
     }
 
-    /// Major, minor, micro, and the whole.
+    /// Major, minor, micro, and the full version.
     pub fn words(self) -> [&'static str; 4] {
         match self {
             Self::R2411 => ["24", "11", "6", "24.11.6"],
@@ -38,12 +38,12 @@ impl Release {
         }
     }
 
-    /// The status of a refusal by slurmctld that has none of its own.
+    /// HTTP status of a refusal by slurmctld that has none of its own.
     pub fn refusal(self) -> u16 {
         if self >= Self::R2605 { 422 } else { 500 }
     }
 
-    /// Whether a missing partition or reservation is a 200 with words instead of a refusal.
+    /// True if a missing partition, or a missing reservation while there are no others, gives a 200 with a message instead of a refusal.
     pub fn shrugs(self) -> bool {
         self >= Self::R2605
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Every flag that is known.
+/// Every known flag.
 pub const FLAGS: [&str; 24] = [
     "MAINT",
     "IGNORE_JOBS",
@@ -45,18 +45,18 @@ impl ReservationRecord {
         self.start <= now && now < self.end
     }
 
-    /// When it comes again, if it does; all days are alike here.
+    /// Hours between two occurrences, or `None` if it does not recur; all days are treated alike.
     pub fn hours_apart(&self) -> Option<u64> {
         let recurring = [("HOURLY", 1), ("DAILY", 24), ("WEEKLY", 7 * 24), ("WEEKDAY", 24), ("WEEKEND", 24)];
         recurring.iter().find(|(flag, _)| self.flags.iter().any(|own| own == flag)).map(|(_, hours)| *hours)
     }
 
-    /// Whether it may begin in the past.
+    /// True if it may begin in the past.
     pub fn is_forced(&self) -> bool {
         self.flags.iter().any(|flag| flag == "FORCE_START")
     }
 
-    /// Moves one that recurs to its next time; answers whether it is still to be.
+    /// Moves a recurring reservation to its next occurrence; returns true if it has not ended.
     pub fn goes_on(&mut self, now: u64) -> bool {
         while let Some(hours) = self.hours_apart().filter(|_| self.end <= now) {
             self.start += hours * 3600;

@@ -1,4 +1,4 @@
-//! From a request to what becomes of it.
+//! Maps a request to its outcome.
 
 mod write;
 
@@ -14,7 +14,7 @@ use crate::sim::{Incoming, Outcome, Sim, State};
 use crate::template::{self, Shapes};
 use crate::world::World;
 
-/// What goes wrong with one request.
+/// Faults that affect one request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ills {
     list: Option<FaultKind>,
@@ -23,7 +23,7 @@ struct Ills {
     cut_after: bool,
 }
 
-/// One request within a version.
+/// One request in one version.
 struct Ask<'a> {
     sim: &'a Sim,
     version: Version,
@@ -34,11 +34,11 @@ struct Ask<'a> {
     user: String,
 }
 
-/// What a handler gives: payload and warnings, or refusals.
+/// Result of a handler: payload and warnings, or refusals.
 type Payload = Result<(Map<String, Value>, Vec<String>), Vec<Refusal>>;
 
 impl Sim {
-    /// Answers one request, with whatever fault is on.
+    /// Handles one request, with any active fault.
     pub fn handle(&self, request: &Incoming) -> Outcome {
         let below = request.path.trim_matches('/').splitn(3, '/').nth(2).unwrap_or_default().to_owned();
         let mut state = self.state();
@@ -115,7 +115,7 @@ impl Sim {
     }
 }
 
-/// Whether the server has such a URL in this version.
+/// True if the server has this URL in this version.
 fn is_known(method: &str, parts: &[&str], version: Version) -> bool {
     match (method, parts) {
         (
@@ -127,7 +127,7 @@ fn is_known(method: &str, parts: &[&str], version: Version) -> bool {
         | ("POST", ["nodes"] | ["node", _] | ["job", "submit"])
         | ("DELETE", ["reservation", _]) => true,
         ("GET" | "POST" | "DELETE", ["job", id]) => id.parse::<u64>().is_ok(),
-        // No host lists in a path.
+        // No hostlists in a path.
         ("DELETE", ["node", name]) => !name.contains(['[', '%']),
         ("POST", ["reservation"]) => version.writes_reservations(),
         ("POST", ["new", "node"]) => version.creates_nodes(),
@@ -151,7 +151,7 @@ fn conf_of(world: &World) -> Map<String, Value> {
 
 impl Ask<'_> {
     fn read(&self, parts: &[&str], state: &State) -> Answer {
-        // A stale list is that of another world; what is asked singly is of this one.
+        // A stale list shows an older world; a single read shows the current one.
         let listed = match (&state.stale, self.ills.list) {
             (Some(stale), Some(FaultKind::StaleList)) => stale,
             _ => &state.world,
@@ -252,7 +252,7 @@ impl Ask<'_> {
         self.envelope(404, payload, &[Refusal::new(2017, format!("Unable to query JobId={id}"))], &[])
     }
 
-    /// A list, or the word that nothing changed. `changed` is absent where there is no gate.
+    /// A list, or the answer that nothing changed. `changed` is `None` if there is no gate.
     fn list(&self, key: &'static str, elements: impl Iterator<Item = Value>, changed: Option<u64>, now: u64) -> Answer {
         let gate = self.query.split('&').find_map(|pair| pair.strip_prefix("update_time="));
         if let (Some(gate), Some(changed)) = (gate, changed) {
@@ -262,7 +262,7 @@ impl Ask<'_> {
                     Refusal::new(9000, "Rejecting request. Failure parsing query."),
                 ]);
             };
-            // A change within the second of the gate counts as one after it.
+            // A change in the same second as the gate counts as later.
             if changed < gate || self.ills.lying_gate {
                 if key != "jobs" {
                     return Answer::unchanged();

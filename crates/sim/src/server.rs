@@ -1,4 +1,4 @@
-//! The stand-in over HTTP, and in process for tests that turn the clock.
+//! The stand-in over HTTP, and in process for tests that advance the clock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use tokio::sync::watch;
 use crate::command;
 use crate::sim::{Incoming, Outcome, Sim};
 
-/// The longest body that is read.
+/// Maximum size of a request body.
 const MAX_BODY: usize = 16 << 20;
 
-/// A stand-in that listens; it ends when this is dropped.
+/// A listening stand-in; it stops when this is dropped.
 pub struct Served {
     pub address: SocketAddr,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Served {
-    /// Listens on `address`; port 0 takes any.
+    /// Listens on `address`; port 0 picks a free one.
     pub async fn start(sim: Sim, address: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let door = Door { address, listener: Some(listener), open: sim.listening() };
         let router = Router::new().fallback(over_http).with_state(sim);
         let task = tokio::spawn(async move {
-            // It ends only with the task.
+            // Ends only with the task.
             let _ = axum::serve(door, router).await;
         });
         Ok(Self { address, task })
@@ -52,7 +52,7 @@ impl Drop for Served {
     }
 }
 
-/// A listener that can be shut: then connections are refused.
+/// A listener that can be closed; connections are then refused.
 struct Door {
     address: SocketAddr,
     listener: Option<TcpListener>,
@@ -128,7 +128,7 @@ fn respond(answer: crate::answer::Answer) -> Response {
     response.body(Body::from(answer.body)).unwrap_or_default()
 }
 
-/// A body that fails: the server has no way on but to cut the connection.
+/// A response whose body fails, so that the server has to cut the connection.
 fn cut() -> Response {
     let broken = stream::once(async { Err::<Bytes, _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset)) });
     Response::new(Body::from_stream(broken))
@@ -168,7 +168,7 @@ impl InProcess {
     }
 }
 
-/// A body in one piece.
+/// A body in one chunk.
 struct Whole(Option<Bytes>);
 
 impl transport::Body for Whole {

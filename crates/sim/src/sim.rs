@@ -1,4 +1,4 @@
-//! The stand-in itself: a world, a clock, keys and faults behind one handle.
+//! The stand-in: a world, a clock, a key and faults behind one handle.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,32 +18,32 @@ use crate::release::Release;
 use crate::template::{self, Shapes};
 use crate::world::World;
 
-/// A request, however it came.
+/// A request, over HTTP or in process.
 #[derive(Clone, Debug, Default)]
 pub struct Incoming {
     pub method: String,
     pub path: String,
     pub query: String,
-    /// Of `X-SLURM-USER-TOKEN`.
+    /// Value of `X-SLURM-USER-TOKEN`.
     pub token: Option<String>,
-    /// Of `Authorization`.
+    /// Value of `Authorization`.
     pub bearer: Option<String>,
     pub body: Bytes,
 }
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Answer(Answer),
     /// The connection is cut.
     Cut,
-    /// Nobody listens.
+    /// The connection is refused.
     Refuse,
-    /// Nothing ever comes.
+    /// No answer ever comes.
     Stall,
 }
 
-/// A stand-in; clones are the same one.
+/// Handle to a stand-in; clones refer to the same one.
 #[derive(Clone)]
 pub struct Sim {
     inner: Arc<Inner>,
@@ -54,21 +54,21 @@ struct Inner {
     shapes: BTreeMap<Version, Shapes>,
     key: Vec<u8>,
     clock: Clock,
-    /// Seconds by which the clock was turned.
+    /// Seconds by which the clock was advanced.
     turned: AtomicI64,
     state: Mutex<State>,
     listening: watch::Sender<bool>,
 }
 
-/// What changes.
+/// Mutable state.
 pub(crate) struct State {
     pub world: World,
     pub faults: Vec<Fault>,
-    /// The world when the stale list began.
+    /// The world as it was when the stale list began.
     pub stale: Option<World>,
-    /// Tokens from before are refused.
+    /// Tokens issued before this time are refused.
     pub tokens_from: i64,
-    /// Requests so far, by method and path below the version.
+    /// Request counts by method and path below the version.
     pub seen: BTreeMap<String, u64>,
 }
 
@@ -81,7 +81,7 @@ struct Claims {
 }
 
 impl Sim {
-    /// A cluster of so many workers that takes tokens signed with `key`.
+    /// A cluster of `workers` workers that accepts tokens signed with `key`.
     pub fn new(release: Release, workers: u32, key: &[u8], clock: Clock) -> Self {
         let now = seconds(&clock, 0);
         let state =
@@ -113,18 +113,18 @@ impl Sim {
         state
     }
 
-    /// Looks at the world, or changes it behind Slurm's back.
+    /// Reads the world, or changes it without a request.
     pub fn world<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
         look(&mut self.state().world)
     }
 
-    /// Turns the clock on.
+    /// Advances the clock.
     pub fn turn(&self, by: Duration) {
         self.inner.turned.fetch_add(i64::try_from(by.as_secs()).unwrap_or(i64::MAX), Ordering::SeqCst);
         drop(self.state());
     }
 
-    /// From now on, this goes wrong.
+    /// Activates a fault.
     pub fn fail(&self, fault: Fault) {
         let mut state = self.state();
         if fault.kind == FaultKind::StaleList {
@@ -134,7 +134,7 @@ impl Sim {
         state.faults.push(fault);
     }
 
-    /// Nothing goes wrong any more.
+    /// Removes all faults.
     pub fn heal(&self) {
         let mut state = self.state();
         state.faults.clear();
@@ -142,13 +142,13 @@ impl Sim {
         self.inner.listening.send_if_modified(|listening| !std::mem::replace(listening, true));
     }
 
-    /// Tokens signed until now are refused from now on.
+    /// Makes the server refuse all tokens signed until now.
     pub fn expire_tokens(&self) {
         let mut state = self.state();
         state.tokens_from = i64::try_from(state.world.now).unwrap_or(i64::MAX);
     }
 
-    /// Every node goes to the state named at once, as when a switch dies.
+    /// Sets every node DOWN or up at once, as when a switch dies.
     pub fn flip(&self, is_down: bool, reason: &str) {
         let mut state = self.state();
         let now = state.world.now;
@@ -164,24 +164,24 @@ impl Sim {
         state.world.changed.nodes = now;
     }
 
-    /// Requests so far whose method and path start so.
+    /// Number of requests so far whose method and path start with `start`.
     pub fn requests(&self, start: &str) -> u64 {
         self.state().seen.iter().filter(|(path, _)| path.starts_with(start)).map(|(_, count)| count).sum()
     }
 
-    /// Whether the door is open; changes can be awaited.
+    /// True while connections are accepted; changes can be awaited.
     pub(crate) fn listening(&self) -> watch::Receiver<bool> {
         self.inner.listening.subscribe()
     }
 
-    /// The user of a good token.
+    /// The user of a valid token, or `None`.
     pub(crate) fn user_of(&self, token: &str, state: &State) -> Option<String> {
         let mut checks = Validation::new(Algorithm::HS256);
-        checks.validate_exp = false; // by our own clock, below
+        checks.validate_exp = false; // checked below, by our own clock
         let key = DecodingKey::from_secret(&self.inner.key);
         let claims = jsonwebtoken::decode::<Claims>(token, &key, &checks).ok()?.claims;
         let now = i64::try_from(state.world.now).unwrap_or(i64::MAX);
-        // A token's `iat` lies half a minute back, for clocks that differ.
+        // A token's `iat` is half a minute in the past, to allow for clock skew.
         let is_old = claims.iat + 30 < state.tokens_from;
         (claims.exp > now && !is_old).then_some(claims.sun)
     }

@@ -1,4 +1,4 @@
-//! The shape of every object, per version: recorded from a real server, so that no field is missing or invented.
+//! Shape of every object per version, recorded from a real server, so that no field is missing or invented.
 
 use std::collections::BTreeMap;
 

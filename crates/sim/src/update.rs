@@ -1,4 +1,4 @@
-//! Writes: what a request's body does to the world.
+//! Writes: the effect of a request's body on the world.
 
 use serde_json::Value;
 use slipway_slurm::hostlist::Hostlist;
@@ -9,13 +9,13 @@ use crate::partition::PartitionRecord;
 use crate::reservation::{FLAGS, ReservationRecord};
 use crate::world::World;
 
-/// The most names one expression may stand for.
+/// Maximum number of names in one hostlist expression.
 const MAX_NAMES: u128 = 65_536;
 
-/// The words that a node's state can be set to.
+/// States that a node can be set to.
 const SETTABLE: [&str; 8] = ["DRAIN", "UNDRAIN", "RESUME", "IDLE", "DOWN", "FAIL", "POWER_UP", "POWER_DOWN"];
 
-/// A list of words: an array, or one string with commas.
+/// A list of words, from an array or a comma-separated string; `None` for any other value.
 pub fn words(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::Array(list) => Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
@@ -24,7 +24,7 @@ pub fn words(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// A number, bare or wrapped.
+/// A number, bare or wrapped; `None` if it is not set.
 pub(crate) fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Object(wrapper) if wrapper.get("set").and_then(Value::as_bool) == Some(false) => None,
@@ -46,7 +46,8 @@ pub(crate) fn expanded(expressions: &[String], why: &str) -> Result<Vec<String>,
 }
 
 impl World {
-    /// Updates nodes: all known or nothing happens. A resume that does not apply to some is refused and yet done to the others.
+    /// Updates nodes. If one name is unknown, nothing is changed. A resume that does not apply to some nodes is refused, but still done to the
+    /// others.
     pub fn update_nodes(&mut self, expressions: &[String], body: &Value, user: &str) -> Result<(), Vec<Refusal>> {
         let why = format!("Failure to update node {}", expressions.join(","));
         let names = expanded(expressions, &why).map_err(|refusal| vec![refusal])?;
@@ -123,7 +124,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether every unit of a place is configured. The empty one always is: it clears.
+    /// True if every unit of a place in the topology is configured. Always true for the empty place, which clears it.
     pub fn has_place(&self, place: &str) -> bool {
         place.split(',').filter(|part| !part.is_empty()).all(|part| {
             let mut way = part.split(':');
@@ -132,7 +133,7 @@ impl World {
         })
     }
 
-    /// Creates a partition or changes the one of that name, until the next reconfigure.
+    /// Creates or updates a partition, until the next reconfigure.
     pub fn write_partition(&mut self, body: &Value) {
         let name = body["name"].as_str().unwrap_or_default();
         let at = self.partitions.iter().position(|it| it.name == name).unwrap_or_else(|| {
@@ -163,7 +164,7 @@ impl World {
         Ok(())
     }
 
-    /// Makes records from a line of slurm.conf.
+    /// Creates records from a line of slurm.conf.
     pub fn create_nodes(&mut self, line: &str) -> Result<(), Refusal> {
         const WHY: &str = "Failure to create node";
         let field = |key: &str| {
@@ -193,7 +194,7 @@ impl World {
         Ok(())
     }
 
-    /// Creates a reservation or changes the one of that name.
+    /// Creates or updates a reservation.
     pub fn write_reservation(&mut self, body: &Value) -> Result<(), Refusal> {
         let name = body["name"].as_str().unwrap_or_default().to_owned();
         let why = format!("Error creating reservation {name}");
@@ -216,7 +217,7 @@ impl World {
         if record.nodes.iter().any(|node| !self.nodes.contains_key(node)) {
             return Err(Refusal::new(2018, why));
         }
-        // Flags are added and never taken away.
+        // Flags are added and never removed.
         for flag in words(&body["flags"]).unwrap_or_default() {
             if !FLAGS.contains(&flag.as_str()) {
                 return Err(Refusal::new(9207, format!("Unknown flag \"{flag}\"")));
@@ -266,7 +267,7 @@ impl World {
     }
 }
 
-/// Lifts a drain, or everything. After an undrain the node counts as silent until it was pinged again, even if it was not drained.
+/// Clears DRAIN, or also DOWN and FAIL. After an undrain the node counts as not responding until the next ping, even if it was not drained.
 fn lift(node: &mut NodeRecord, now: u64, everything: bool) {
     node.is_draining = false;
     if everything {

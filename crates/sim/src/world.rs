@@ -1,4 +1,4 @@
-//! What slurmctld would know: nodes, jobs, reservations, and how they change with time.
+//! State that slurmctld would hold: nodes, jobs, reservations, and how they change over time.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::node::{NodeKind, NodeRecord};
 use crate::partition::PartitionRecord;
 use crate::reservation::ReservationRecord;
 
-/// How long ended jobs stay in the queue: Slurm's `MinJobAge`.
+/// Seconds that ended jobs stay in the queue: Slurm's `MinJobAge`.
 const MIN_JOB_AGE: u64 = 300;
 
-/// When each table last changed, in seconds of the stand-in's clock.
+/// Time of the last change of each table, in seconds of the stand-in's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     pub nodes: u64,
@@ -29,14 +29,14 @@ pub struct World {
     pub jobs: BTreeMap<u64, JobRecord>,
     pub reservations: BTreeMap<String, ReservationRecord>,
     pub partitions: Vec<PartitionRecord>,
-    /// In the order of the configuration.
+    /// In configuration order.
     pub controllers: Vec<ControllerRecord>,
     pub configuration: Configuration,
-    /// Topologies and their units; without any, no node can be put anywhere.
+    /// Topologies and their units; without any, no node can have a place in one.
     pub topologies: BTreeMap<String, Vec<String>>,
     pub changed: Changed,
     pub last_job: u64,
-    /// Reservations whose start or end has been seen.
+    /// Reservations that were active at the last tick.
     active: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl World {
         world
     }
 
-    /// A slurmd registers itself. An existing record keeps what it has, as in Slurm.
+    /// Registers a slurmd. An existing record keeps its values, as in Slurm.
     pub fn register(&mut self, name: &str, cpus: u64, features: &[String]) {
         let now = self.now;
         let record = self.nodes.entry(name.to_owned()).or_insert_with(|| NodeRecord {
@@ -72,7 +72,7 @@ impl World {
         record.silent_until = 0;
         record.is_invalid = false;
         if record.is_down {
-            // ReturnToService=2. A drain stays, with the words that stand there.
+            // ReturnToService=2. A drain stays, with its reason.
             record.is_down = false;
             if !record.is_draining {
                 record.reason.clear();
@@ -81,7 +81,7 @@ impl World {
         self.changed.nodes = now;
     }
 
-    /// Like [`Self::register`], with a place in the network. One that is not configured leaves the node registered, but not usable.
+    /// Like [`Self::register`], with a place in the topology. If the place is not configured, the node is registered but not usable.
     pub fn register_at(&mut self, name: &str, cpus: u64, features: &[String], place: &str) {
         let is_new = !self.nodes.contains_key(name);
         let is_known = self.has_place(place);
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Brings the world to the present.
+    /// Advances the world to `now`.
     pub fn advance_to(&mut self, now: u64) {
         // One event after the other, since an end frees what the next job waits for.
         while self.now < now {
@@ -155,14 +155,14 @@ impl World {
             return Err(Refusal::new(2016, why));
         }
         self.nodes.remove(name);
-        // By itself a deletion is no change: where no slurmd is left that responds, nobody hears of it (seen with 26.05.5).
+        // A deletion by itself is no change: if no responding slurmd is left, it is not reported (observed on 26.05.5).
         if self.nodes.values().any(|node| !node.is_dead && node.started_at > 0) {
             self.changed.nodes = self.now;
         }
         Ok(())
     }
 
-    /// slurmctld and every slurmd that it reaches read their files again.
+    /// Makes slurmctld and every reachable slurmd read their configuration again.
     pub fn reconfigure(&mut self) {
         for node in self.nodes.values_mut().filter(|node| !node.is_dead && node.started_at > 0) {
             node.started_at = self.now;
@@ -176,7 +176,7 @@ impl World {
         self.changed.partitions = self.now;
     }
 
-    /// The reservation that has the node now.
+    /// The reservation that holds the node now, or `None`.
     pub fn reservation_of(&self, name: &str) -> Option<&ReservationRecord> {
         self.reservations.values().find(|it| it.is_active(self.now) && it.nodes.iter().any(|node| node == name))
     }
@@ -185,12 +185,12 @@ impl World {
         self.reservation_of(name).is_some_and(|it| it.flags.iter().any(|flag| flag == "MAINT"))
     }
 
-    /// Names that the list shows: records of nodes yet to come are hidden.
+    /// True if the list shows the node; FUTURE nodes are hidden.
     pub fn is_shown(node: &NodeRecord) -> bool {
         node.kind != NodeKind::Future
     }
 
-    /// slurmctld comes back with an empty state: it knows no node and no job, and running slurmds do not tell it.
+    /// Restarts slurmctld with an empty state: it has no nodes and no jobs, and running slurmds do not register again.
     pub fn forget(&mut self) {
         self.nodes.clear();
         self.jobs.clear();

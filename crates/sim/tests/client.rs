@@ -1,4 +1,4 @@
-//! The client over real HTTP against a server that fails, and what its logs say.
+//! The client over real HTTP against a failing server, and the contents of its logs.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::io::Write;
@@ -80,7 +80,7 @@ async fn a_shut_door_is_unreachable_and_opens_again() {
     sim.fail(Fault::new(FaultKind::Refuse));
     let client = Client::new(Arc::new(Http::new(&served.url(), None).unwrap()), signer, Arc::new(()), Limits::default());
     let until = Instant::now() + Duration::from_secs(5);
-    // The listener goes a moment after the command.
+    // The listener closes a moment after the command.
     let error = loop {
         match client.nodes(None, |_| ()).await.unwrap_err() {
             error @ RestError::Unreachable(_) => break error,
@@ -111,7 +111,7 @@ async fn a_refused_token_is_made_anew_once() {
     client.nodes(None, |_| ()).await.unwrap();
     sim.turn(Duration::from_secs(5));
     sim.expire_tokens();
-    // The signer's clock is behind the server's: its new token is old as well, so that two refusals are all there is.
+    // The signer's clock is behind the server's, so its new token is too old as well: there are two refusals at most.
     let before = sim.requests("GET nodes");
     let error = client.nodes(None, |_| ()).await.unwrap_err();
     assert!(matches!(error, RestError::TokenRefused { http: 511, .. }), "{error:?}");

@@ -1,4 +1,4 @@
-//! The stand-in keeps the contract, in every version it serves, as the real server does.
+//! The stand-in keeps the contract in every version it serves, as the real server does.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use jiff::Timestamp;
@@ -55,7 +55,7 @@ async fn each_release_agrees_on_its_newest_version() {
     }
 }
 
-/// Older releases answer refusals with a 500 and other things with other words; the client must not notice.
+/// Older releases answer refusals with a 500 and word other answers differently; the client must not notice.
 #[tokio::test]
 async fn an_older_release_keeps_the_contract_in_its_own_words() {
     let (_sim, _served, target) = stand_in(Release::R2505).await;

@@ -1,4 +1,4 @@
-//! The snapshot while the server fails in every way it can, in virtual time: each answer is right or unknown, never wrong.
+//! The snapshot while the server fails in every possible way, in virtual time: each answer is right or unknown, never wrong.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod scene;
@@ -12,12 +12,12 @@ use slipway_slurm::rest::model::NodeUpdate;
 use slipway_slurm::snapshot::{Answer, Deadline, Why};
 use tokio::time::Instant;
 
-/// More than are asked for singly when they are missing.
+/// More workers than are read one by one when they are missing.
 const WORKERS: u32 = 40;
-/// How old the world may be that an answer is about: what is true now or was so long ago.
+/// Maximum age of the state that an answer describes: it must be true now or have been true within this time.
 const MEMORY: Duration = Duration::from_secs(35);
 
-/// What is so, as the stand-in itself knows.
+/// Actual state, from the stand-in itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Truth {
     is_registered: bool,
@@ -33,7 +33,7 @@ fn truth(scene: &Scene, node: &str) -> Truth {
     })
 }
 
-/// Watches for some seconds; every answer must have been true at some moment of the last [`MEMORY`].
+/// Watches for `seconds` seconds; every answer must have been true at some moment of the last [`MEMORY`].
 async fn watch(scene: &Scene, what: &str, seconds: u64, history: &mut Vec<(Instant, Vec<Truth>)>) {
     let names: Vec<String> = (0..WORKERS).map(|index| format!("worker-{index}")).collect();
     for _ in 0..seconds * 2 {
@@ -59,7 +59,7 @@ async fn watch(scene: &Scene, what: &str, seconds: u64, history: &mut Vec<(Insta
     }
 }
 
-/// A cluster with two jobs, a drained node and one that drains, seen for a while.
+/// A cluster with two jobs, a drained node and a draining one, watched for a while.
 async fn lively() -> (Scene, Vec<(Instant, Vec<Truth>)>) {
     let scene = Scene::of(WORKERS);
     pass(5).await;
@@ -92,7 +92,7 @@ async fn answers_are_right_or_unknown_under_every_fault() {
         let (scene, mut history) = lively().await;
         scene.sim.fail(Fault::new(kind));
         watch(&scene, &format!("{kind:?}"), 20, &mut history).await;
-        // While nobody can see it: a job ends, another starts, a node is deleted.
+        // While none of it can be read: a job ends, another starts, a node is deleted.
         scene.submit("worker-5", 600);
         scene.sim.world(|world| world.delete_node("worker-7")).unwrap();
         watch(&scene, &format!("{kind:?}"), 90, &mut history).await;
@@ -119,7 +119,7 @@ async fn an_empty_or_half_list_is_not_a_cluster_without_nodes_or_jobs() {
     }
 }
 
-/// Nobody can tell a stale list from a true one while it lasts. But what is asked singly is not stale, and soon afterwards all is right.
+/// A stale list cannot be told from a true one while it lasts. But single reads are not stale, and soon afterwards every answer is right.
 #[tokio::test(start_paused = true)]
 async fn a_stale_list_is_left_behind_as_soon_as_it_ends() {
     let (scene, mut history) = lively().await;
@@ -128,7 +128,7 @@ async fn a_stale_list_is_left_behind_as_soon_as_it_ends() {
     pass(20).await;
     assert!(scene.client.node(&name("worker-5")).await.unwrap().state.is_busy());
     scene.sim.heal();
-    // The gate was made of the stale list's moment and tells nothing; the table is read once more after a while.
+    // The gate has the time of the stale list and reports no change; the table is read once more after a while.
     pass(25).await;
     history.clear();
     watch(&scene, "after the stale list", 30, &mut history).await;

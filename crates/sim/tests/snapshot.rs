@@ -1,4 +1,4 @@
-//! The keeper over the stand-in, in virtual time.
+//! The snapshot keeper against the stand-in, in virtual time.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod scene;
@@ -81,7 +81,7 @@ async fn whatever_fails_the_old_answers_hold_for_a_while_and_then_nothing_is_kno
         let scene = Scene::of(3);
         pass(10).await;
         scene.sim.fail(Fault::new(kind));
-        // Something changes, or a gate would answer without a list.
+        // Something must change, or a gate would answer without a list.
         scene.sim.world(|world| world.register("worker-9", 2, &[]));
         pass(15).await;
         assert!(scene.is_busy("worker-1").is_no(), "{kind:?}: the old answer holds");
@@ -133,7 +133,7 @@ async fn a_deleted_node_is_gone_at_once_and_a_lost_cluster_is_believed_later() {
     assert!(scene.is_registered("worker-6").is_no(), "Slurm says so for half a minute, also when asked singly");
 }
 
-/// Slurm tells of no deletion where no slurmd is left.
+/// Slurm reports no deletion if no slurmd is left.
 #[tokio::test(start_paused = true)]
 async fn that_the_last_node_was_deleted_is_seen_by_who_asks_for_all_and_is_no_lie() {
     for is_asked in [true, false] {

@@ -1,6 +1,6 @@
-//! slurm.conf: a model of what we decide, and its text.
+//! slurm.conf: a model of the operator's settings, and its text.
 //!
-//! The text is the same, byte for byte, for the same model: its hash restarts slurmctld.
+//! The same model gives the same text, byte for byte: a changed hash restarts slurmctld.
 
 mod external;
 mod extra;
@@ -18,17 +18,17 @@ use crate::{
 pub use external::ExternalConf;
 pub use extra::NotExtra;
 
-/// What the operator decides about a cluster's configuration. Everything else is Slurm's default or the user's [`Self::extra`].
+/// The operator's settings for a cluster. Everything else is Slurm's default or the user's [`Self::extra`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlurmConf {
     pub cluster_name: ClusterName,
     /// One per slurmctld, the primary first.
     pub hosts: Vec<ControllerHost>,
-    /// The one name that clients use instead of those of [`Self::hosts`], where there is one.
+    /// The single name that clients use instead of those of [`Self::hosts`], if there is one.
     pub address: Option<HostName>,
-    /// Whether tokens are also checked by a JSON Web Key Set.
+    /// True if tokens are also verified with a JSON Web Key Set.
     pub has_jwks: bool,
-    /// Whether slurmctld answers Prometheus.
+    /// True if slurmctld serves metrics to Prometheus.
     pub has_metrics: bool,
     pub accounting: Option<AccountingHost>,
     pub scripts: Scripts,
@@ -37,21 +37,21 @@ pub struct SlurmConf {
     pub extra: String,
 }
 
-/// The text of a slurm.conf, and what the user's part of it did to ours, one sentence each.
+/// The text of a slurm.conf, and the effects of the user's part on ours, one sentence each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub text: String,
     pub notes: Vec<String>,
 }
 
-/// Where slurmdbd listens.
+/// Address of slurmdbd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountingHost {
     pub host: HostName,
     pub port: u16,
 }
 
-/// Scripts around jobs, by their file names: those that slurmd runs and those that slurmctld runs.
+/// Prolog and epilog scripts by file name: those that slurmd runs and those that slurmctld runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scripts {
     pub prolog: BTreeSet<FileName>,
@@ -60,14 +60,14 @@ pub struct Scripts {
     pub epilog_slurmctld: BTreeSet<FileName>,
 }
 
-/// A slurmctld: the hostname it sees itself by, and where others reach it.
+/// A slurmctld: its own hostname, and the address that others use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerHost {
     pub hostname: HostName,
     pub address: HostName,
 }
 
-/// A named set of nodes, chosen by a feature of the same name, and the partition on it.
+/// A Slurm node set, selected by a feature of the same name, and its partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSetLine {
     name: NodeSetName,
@@ -80,7 +80,7 @@ impl NodeSetLine {
         Self { name, partition: None }
     }
 
-    /// Adds the partition of the same name; fails where Slurm would take that name for something else.
+    /// Adds the partition of the same name; fails if that name has another meaning in Slurm.
     pub fn with_partition(self, options: PartitionOptions) -> Result<Self, NotAName> {
         let Self { name, .. } = self;
         let partition = PartitionName::parse(name.as_str())?;
@@ -91,8 +91,8 @@ impl NodeSetLine {
         Ok(Self { name, partition: Some((partition, options)) })
     }
 
-    /// The same with a partition that takes no new job, while those that it has go on. Its nodes stay in it: without them, or without the node set, a
-    /// line of the user's that names either would end slurmctld.
+    /// The same with a partition that takes no new jobs, while its existing jobs continue. Its nodes stay in it: without them, or without the node
+    /// set, slurmctld would exit on a user's line that names either.
     #[must_use]
     pub fn closed(self) -> Self {
         let close = |(name, PartitionOptions(options)): (PartitionName, PartitionOptions)| {
@@ -103,14 +103,14 @@ impl NodeSetLine {
     }
 }
 
-/// The user's share of a partition line.
+/// The user's part of a partition line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionOptions(Vec<Item>);
 
 impl PartitionOptions {
-    /// Reads items; a comment behind them is dropped, as Slurm does.
+    /// Parses items; drops a trailing comment, as Slurm does.
     ///
-    /// Fails on what is no item, on a second line, and on keys that would end slurmctld here.
+    /// Fails on anything but items, on a second line, and on keys that would make slurmctld exit.
     pub fn parse(text: &str) -> Result<Self, NotItems> {
         if text.trim_end().contains(['\n', '\r']) {
             return Err(NotItems::new("has more than one line: write all items on one"));
@@ -133,23 +133,23 @@ pub struct Layout {
     pub slurmd_spool_dir: &'static str,
     pub slurmctld_log: &'static str,
     pub slurmd_log: &'static str,
-    /// Where the configuration lies in slurmctld's pod.
+    /// Directory of the configuration in slurmctld's pod.
     pub config_dir: &'static str,
     /// File names of keys in it.
     pub jwt_key: &'static str,
     pub jwks: &'static str,
 }
 
-/// Dynamic nodes need room in the node table that slurmctld allots when it starts.
+/// Size of the node table. slurmctld allocates it at startup, and dynamic nodes need room in it.
 const MAX_NODE_COUNT: u32 = 1024;
 
 impl SlurmConf {
-    /// Where slurmctld keeps its state.
+    /// Directory of slurmctld's state.
     pub fn state_save_location(cluster_name: &ClusterName, layout: &Layout) -> String {
         format!("{}/{cluster_name}", layout.state_dir)
     }
 
-    /// The file. Fails where the user's text would take from slurmctld what it cannot run without.
+    /// Writes the file. Fails if the user's text would remove something that slurmctld cannot run without.
     pub fn write(&self, layout: &Layout) -> Result<Written, NotExtra> {
         let mut file = self.ours(layout);
         let extra = extra::Extra::read(&self.extra, &file.0)?;
@@ -158,7 +158,7 @@ impl SlurmConf {
         Ok(Written { text: file.0, notes: extra.notes })
     }
 
-    /// Everything in front of the user's text.
+    /// Everything before the user's text.
     fn ours(&self, layout: &Layout) -> Text {
         let Self { cluster_name, hosts, address, has_jwks, has_metrics, accounting, scripts, nodesets, extra: _ } = self;
         let mut file = Text::default();
@@ -206,7 +206,7 @@ impl SlurmConf {
 
 /// Names of the partitions that a slurm.conf defines.
 ///
-/// Dropping one ends its jobs, so whoever replaces a configuration compares this list first.
+/// Removing one kills its jobs, so compare this list before replacing a configuration.
 pub fn partitions(text: &str) -> Vec<&str> {
     text.lines()
         .filter_map(|line| {
@@ -217,7 +217,7 @@ pub fn partitions(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What may become part of a line: nothing that could hold a line break.
+/// Types that may become part of a line: none can hold a line break.
 trait OneLine: Display {}
 impl OneLine for &'static str {}
 impl OneLine for i32 {}
@@ -253,14 +253,14 @@ impl Text {
         self.0.push('\n');
     }
 
-    /// Lets Slurm use IPv6 where one of these hosts is such an address: left to itself it only knows IPv4.
+    /// Enables IPv6 if one of these hosts is an IPv6 address: Slurm's default is IPv4 only.
     fn addresses<const N: usize>(&mut self, hosts: [Option<&HostName>; N]) {
         if hosts.into_iter().flatten().any(HostName::is_ipv6) {
             self.set("CommunicationParameters", &[&"EnableIPv6"]);
         }
     }
 
-    /// How daemons and users prove who they are.
+    /// Sets the authentication of daemons and users.
     fn plugins(&mut self) {
         self.section("PLUGINS & PARAMETERS");
         self.set("AuthType", &[&"auth/slurm"]);
@@ -278,7 +278,7 @@ impl Text {
         self.set("AccountingStoragePort", &[port]);
     }
 
-    /// Scripts of slurmd by bare names, because it gets them with its configuration and keeps them elsewhere.
+    /// Sets the scripts. Those of slurmd have bare names, because slurmd receives them with its configuration and stores them elsewhere.
     fn scripts(&mut self, scripts: &Scripts, layout: &Layout) {
         let Scripts { prolog, epilog, prolog_slurmctld, epilog_slurmctld } = scripts;
         if !prolog_slurmctld.is_empty() || !epilog_slurmctld.is_empty() {
@@ -315,14 +315,14 @@ impl Text {
         }
     }
 
-    /// Options that were looked at: nothing in them ends a line or a quote.
+    /// Writes checked options: nothing in them ends a line or a quote.
     fn options(&mut self, key: &'static str, options: &str) {
         let quote: &'static str = if options.contains(' ') || options.is_empty() { "\"" } else { "" };
         // Writing to a String cannot fail.
         let _ = writeln!(self.0, "{key}={quote}{options}{quote}");
     }
 
-    /// The one way in for text that was not parsed: what the user wrote for this file.
+    /// Writes the user's text for this file. Only this function accepts text that was not parsed.
     fn verbatim(&mut self, extra: &str) {
         if !extra.is_empty() {
             self.section("EXTRA CONFIG");

@@ -1,10 +1,10 @@
-//! Slurm's configuration files: reading, checking, joining and writing them.
+//! Slurm's configuration files: parsing, checking, merging and writing them.
 //!
-//! - [`file`] reads and writes the `Key=Value` files the way Slurm's own parser does.
-//! - [`member`] tells which nodes belong to which partitions by their features.
-//! - [`union`] joins what several sources say into one file and tells what overrode what.
-//! - [`check`] finds what would end a daemon, its workers or its jobs, leave it hanging, or be taken in silence and mean something else.
-//!   Its verdicts are those of real daemons of 26.05 on the corpora `tests/corpus/config.txt` and `tests/corpus/slurmdbd.txt`.
+//! - [`file`] parses and writes the `Key=Value` files the way Slurm's own parser does.
+//! - [`member`] determines which nodes belong to which partitions by their features.
+//! - [`union`] merges several sources into one file and reports overrides.
+//! - [`check`] finds mistakes that would stop a daemon, its workers or its jobs, make it hang, or be accepted silently with another meaning. Its
+//!   verdicts are those of real daemons of 26.05 on the corpora `tests/corpus/config.txt` and `tests/corpus/slurmdbd.txt`.
 
 pub mod check;
 pub mod file;
@@ -24,25 +24,25 @@ mod word;
 
 use std::fmt;
 
-/// What the daemons would do with a mistake, the worst first.
+/// Effect of a mistake on the daemons, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The daemon that reads the file ends, at once or at its next start, and with it every start after that.
+    /// The daemon that reads the file exits, immediately or at its next start, and again at every start after that.
     Fatal,
-    /// slurmctld lives, every slurmd ends.
+    /// slurmctld keeps running, every slurmd exits.
     KillsWorkers,
-    /// The daemons live, jobs that wait or run end.
+    /// The daemons keep running; pending or running jobs are killed.
     EndsJobs,
-    /// The daemon runs and its port does not answer: a probe would end it.
+    /// The daemon runs but its port does not respond: a probe would kill it.
     Hangs,
-    /// An error in the daemon's log; something else than what was written is used.
+    /// An error in the daemon's log; another value than the written one is used.
     Error,
-    /// Taken without a word, and not what was meant.
+    /// Accepted silently, with another meaning.
     Silent,
 }
 
 impl Severity {
-    /// What comes of a mistake in this file, as the end of a sentence about it.
+    /// Effect of a mistake in this file, as the end of a sentence about it.
     fn outcome(self, file: &str) -> String {
         let daemon = if file == "slurmdbd.conf" { "slurmdbd" } else { "slurmctld" };
         match self {
@@ -56,16 +56,16 @@ impl Severity {
     }
 }
 
-/// One mistake: where it is, what comes of it, and what to do.
+/// One mistake: its place, its effect and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     pub severity: Severity,
     pub file: String,
-    /// Counted from 1; 0 where no line is to blame: something is missing, or it is the file as a whole.
+    /// Counted from 1; 0 if no single line is wrong: something is missing, or the file as a whole is wrong.
     pub line: usize,
-    /// The key that it is about, in Slurm's spelling where Slurm knows it; none where the line or the file as such is wrong.
+    /// The key concerned, in Slurm's spelling if Slurm knows it; `None` if the line or the file itself is wrong.
     pub key: Option<String>,
-    /// What is wrong and what to do, as a sentence.
+    /// Problem and remedy, as a sentence.
     pub message: String,
 }
 
@@ -80,7 +80,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Findings about one file, as they are gathered.
+/// Findings about one file, as they are collected.
 #[derive(Debug)]
 pub(crate) struct Findings<'a> {
     file: &'a str,
@@ -92,7 +92,7 @@ impl<'a> Findings<'a> {
         Self { file, all: Vec::new() }
     }
 
-    /// Adds what is wrong with a key, or with a line as such where the key is `None`.
+    /// Adds a problem with a key, or with the line itself if `key` is `None`.
     pub(crate) fn add<'k>(&mut self, severity: Severity, line: usize, key: impl Into<Option<&'k str>>, message: impl Into<String>) {
         let key = key.into().map(crate::name::excerpt);
         self.all.push(Finding { severity, file: self.file.to_owned(), line, key, message: message.into() });

@@ -1,4 +1,4 @@
-//! The `--conf` text of a dynamic node: what slurmd tells slurmctld about itself.
+//! The `--conf` text of a dynamic node: its description of itself for slurmctld.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +11,15 @@ use crate::{
 
 /// `Key=Value` items of a dynamic node, sorted.
 ///
-/// Features collect in one item; of any other key the last value counts, as in slurm.conf.
+/// Features are collected in one item; for any other key the last value wins, as in slurm.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeItems {
     features: BTreeSet<Feature>,
-    /// By lower-case key, so that two spellings are one key; the spelling of the last one is kept.
+    /// By lowercase key, so that two spellings are one key; the last spelling is kept.
     items: BTreeMap<String, Item>,
 }
 
-/// Of two spellings Slurm heeds only the last, so both go into one.
+/// Slurm uses only the last of two spellings, so both are merged into this one.
 const FEATURES: &str = "Features";
 
 impl NodeItems {
@@ -31,14 +31,14 @@ impl NodeItems {
         self.set(Item::new("Topology", topology));
     }
 
-    /// What the node has beside processors and memory, unless the user says so.
+    /// Sets the GRES of the node; a `Gres` of the user, parsed later, replaces it.
     pub fn set_gres(&mut self, gres: &Gres) {
         self.set(Item::new("Gres", gres));
     }
 
     /// Adds items from the user's text.
     ///
-    /// Fails on what is no item, on features that no job could ask for, and on keys with which slurmd would not start.
+    /// Fails on anything but items, on features that no job could request, and on keys with which slurmd would not start.
     pub fn parse(&mut self, text: &str) -> Result<(), NotItems> {
         for item in Item::parse_all(text)? {
             if item.is("NodeName") || item.is("Include") {
@@ -61,7 +61,7 @@ impl NodeItems {
         self.items.insert(item.key().to_ascii_lowercase(), item);
     }
 
-    /// The items with one blank between them.
+    /// The items, separated by one blank.
     pub fn text(&self) -> String {
         let mut items: Vec<String> = self.items.values().map(ToString::to_string).collect();
         if !self.features.is_empty() {

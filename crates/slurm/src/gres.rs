@@ -1,6 +1,6 @@
-//! Generic resources (GRES): what a node has beside processors and memory, such as GPUs.
+//! Generic resources (GRES): resources of a node besides processors and memory, such as GPUs.
 //!
-//! `tests/corpus/gres.tsv` holds texts and what a real slurmd 26.05 made of each.
+//! `tests/corpus/gres.tsv` holds texts and the result of a real slurmd 26.05 for each.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ mod conf;
 
 pub use conf::{Detection, GresConf};
 
-/// So many of one resource, and of one type where it has types: `gpu:a100:4`.
+/// An amount of one resource, and of one type if it has types: `gpu:a100:4`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gres {
     pub name: String,
@@ -22,7 +22,7 @@ pub struct Gres {
     pub count: u64,
 }
 
-/// Text that is no list of resources: what is wrong and what to do, to follow the name of a field.
+/// Text that is not a list of resources: the problem and the fix, to follow the name of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotGres(String);
 
@@ -44,11 +44,11 @@ impl fmt::Display for Gres {
     }
 }
 
-/// Resources between commas, as users write them in `Gres=` and as Slurm answers: `gpu:a100:4(S:0-1),shard:8`. Those with the same name and type
-/// are added up, as Slurm does.
+/// Parses resources separated by commas, as users write them in `Gres=` and as Slurm reports them: `gpu:a100:4(S:0-1),shard:8`. Counts of the same
+/// name and type are added up, as in Slurm.
 ///
-/// Fails on what Slurm calls bad, on a resource with and without a type, with which slurmd does not start, and on two types in one entry, of
-/// which Slurm makes two resources.
+/// Fails on what Slurm rejects, on a resource with and without a type, because slurmd does not start with both, and on two types in one entry,
+/// because Slurm makes two resources of it.
 pub fn parse(text: &str) -> Result<Vec<Gres>, NotGres> {
     let mut all: Vec<Gres> = Vec::new();
     if is_none(text) {
@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<Vec<Gres>, NotGres> {
     Ok(all)
 }
 
-/// What Slurm answers where there is nothing.
+/// True if Slurm reports no resources.
 fn is_none(text: &str) -> bool {
     ["", "(null)", "N/A"].contains(&text.trim())
 }
@@ -98,7 +98,7 @@ fn parse_entry(entry: &str) -> Result<Gres, NotGres> {
     Ok(Gres { name: name.to_owned(), kind, count })
 }
 
-/// Digits, and `K`, `M`, `G`, `T` or `P` for powers of 1024, with a `B` for powers of 1000.
+/// Parses digits, with `K`, `M`, `G`, `T` or `P` for powers of 1024, and a `B` after it for powers of 1000.
 fn parse_count(text: &str, entry: &str) -> Result<u64, NotGres> {
     let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let (digits, suffix) = text.split_at(end);
@@ -113,11 +113,11 @@ fn parse_count(text: &str, entry: &str) -> Result<u64, NotGres> {
     let power = ["", "k", "m", "g", "t", "p"].iter().position(|known| *known == letter).ok_or_else(bad)?;
     let factor = (0..power).fold(1_u64, |factor, _| factor.saturating_mul(base));
     let number = digits.parse::<u64>().unwrap_or(u64::MAX);
-    // Slurm stops there too.
+    // Slurm has the same limit.
     Ok(number.saturating_mul(factor).min(i64::MAX.unsigned_abs()))
 }
 
-/// A part without what Slurm writes behind it about sockets and indexes: `2(S:0-1)`, `1(IDX:0)`.
+/// A part without the sockets and indexes that Slurm appends: `2(S:0-1)`, `1(IDX:0)`.
 fn without_place(part: &str) -> &str {
     match part.find('(') {
         Some(start) if !is_none(part) => &part[..start],
@@ -129,7 +129,7 @@ fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }
 
-/// The parts between `separator`, but not inside parentheses.
+/// Splits at `separator`, except inside parentheses.
 fn split(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);
@@ -148,16 +148,16 @@ fn split(text: &str, separator: char) -> Vec<&str> {
     parts
 }
 
-/// What the files of slurmctld say about GRES.
+/// GRES settings in slurmctld's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
-    /// `GresTypes` of slurm.conf: what is not among them Slurm ignores.
+    /// `GresTypes` of slurm.conf: Slurm ignores resources that are not listed.
     pub types: Vec<String>,
     pub conf: GresConf,
 }
 
 impl Setup {
-    /// Reads slurm.conf, and gres.conf where there is one. Never fails: what is wrong with the files is found by [`crate::conf_check::check`].
+    /// Reads slurm.conf, and gres.conf if there is one. Never fails: [`crate::conf_check::check`] reports errors in the files.
     pub fn read(slurm_conf: &str, gres_conf: Option<&str>) -> Self {
         let file = ConfFile::parse(slurm_conf);
         let types = file.last("GresTypes").map_or("", |(_, types)| types);

@@ -1,9 +1,8 @@
-//! Lists of hosts as Slurm writes them: `a[1-3,07],b[1-2]-x[1-2]`.
+//! Host lists in Slurm's notation: `a[1-3,07],b[1-2]-x[1-2]`.
 //!
-//! [`Hostlist`] is such an expression: ordered, with repetitions, expanded only as far as somebody reads. [`HostSet`] is what set
-//! algebra works on and what is written back. Both agree with `scontrol show hostnames`, `hostlist` and `hostlistsorted` of 26.05 on
-//! the corpus in `tests/corpus`. Where Slurm takes a text and makes odd names of it (nested brackets, blanks in brackets, numbers
-//! beyond 64 bits), this grammar refuses; the corpus marks those lines.
+//! [`Hostlist`] is such an expression: ordered, with duplicates, expanded lazily. [`HostSet`] serves set operations and output. Both agree with
+//! `scontrol show hostnames`, `hostlist` and `hostlistsorted` of 26.05 on the corpus in `tests/corpus`. Slurm accepts some texts and makes odd names
+//! of them (nested brackets, blanks in brackets, numbers beyond 64 bits). This grammar refuses those; the corpus marks their lines.
 
 use std::fmt;
 
@@ -14,13 +13,13 @@ mod name;
 mod parse;
 mod set;
 
-/// Slurm's own bound on one range: `a[1-65536]` is a list, `a[0-65536]` is refused.
+/// Slurm's limit on one range: `a[1-65536]` is accepted, `a[0-65536]` is refused.
 pub const MAX_RANGE: u64 = 65_536;
 
-/// The longest expression read: as long as the longest file that may carry one.
+/// Maximum length of an expression: that of the longest file that may contain one.
 pub const MAX_TEXT: usize = 1 << 20;
 
-/// An expression was refused: what is wrong, where, and what to do.
+/// A refused expression: the problem, its location and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAHostlist {
     text: String,
@@ -43,24 +42,24 @@ impl NotAHostlist {
         Self { text: crate::name::excerpt(text), problem: problem.into(), remedy: remedy.into(), taken_by_slurm: false }
     }
 
-    /// Slurm reads it, as something else than what was written.
+    /// Sets if Slurm accepts the text, as something other than what was written.
     fn but_taken_by_slurm(self, taken_by_slurm: bool) -> Self {
         Self { taken_by_slurm, ..self }
     }
 
-    /// Whether Slurm is known to take this, for other names than the ones written. What else is wrong with the text is not looked at.
+    /// True if Slurm is known to accept this, as other names than those written. Other errors in the text are not checked.
     pub fn is_taken_by_slurm(&self) -> bool {
         self.taken_by_slurm
     }
 }
 
-/// A parsed expression. Its memory follows the length of its text, not the number of its hosts.
+/// A parsed expression. Its memory depends on the length of its text, not on the number of hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hostlist {
     patterns: Vec<Pattern>,
 }
 
-/// One element between commas: text and brackets in turn, and text at the end.
+/// One element between commas: alternating text and brackets, and text at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
     brackets: Vec<Bracket>,
@@ -73,7 +72,7 @@ struct Bracket {
     text: String,
     /// At least one.
     ranges: Vec<Range>,
-    /// How many numbers there are up to the end of each range.
+    /// Number of numbers up to the end of each range.
     ends: Vec<u64>,
 }
 
@@ -91,7 +90,7 @@ impl Range {
     }
 }
 
-/// Writes a number with at least `width` digits behind a text.
+/// Appends a number with at least `width` digits.
 fn push_number(text: &mut String, number: u64, width: usize) {
     use fmt::Write;
     // Writing to a String cannot fail.
@@ -99,14 +98,14 @@ fn push_number(text: &mut String, number: u64, width: usize) {
 }
 
 impl Hostlist {
-    /// Reads an expression; elements are separated by commas or blanks, empty ones are skipped, as in Slurm.
+    /// Parses an expression; elements are separated by commas or blanks, empty ones are skipped, as in Slurm.
     ///
-    /// Fails on what Slurm refuses and on what it would turn into other names than the ones written.
+    /// Fails on what Slurm refuses and on what it would turn into other names than those written.
     pub fn parse(text: &str) -> Result<Self, NotAHostlist> {
         parse::patterns(text).map(|patterns| Self { patterns })
     }
 
-    /// How many names the expression stands for, repetitions included; stops at the largest number rather than wrap.
+    /// Number of names in the expression, including duplicates; saturates instead of overflowing.
     pub fn count(&self) -> u128 {
         self.patterns.iter().fold(0, |sum: u128, pattern| sum.saturating_add(pattern.count()))
     }
@@ -115,12 +114,12 @@ impl Hostlist {
         self.patterns.is_empty()
     }
 
-    /// The names in Slurm's order, made one at a time.
+    /// The names in Slurm's order, generated one at a time.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
         self.patterns.iter().flat_map(|pattern| (0..pattern.count()).map(|index| pattern.name(index)))
     }
 
-    /// The hosts as a set. Fails where more than `limit` names would have to be held.
+    /// The hosts as a set. Fails if there are more than `limit` names.
     pub fn to_set(&self, limit: usize) -> Result<HostSet, NotAHostlist> {
         let count = self.count();
         if count > limit as u128 {
@@ -149,7 +148,7 @@ impl Pattern {
         self.brackets.iter().map(|bracket| bracket.size().into()).fold(1, u128::saturating_mul)
     }
 
-    /// The name at `index`. Slurm counts the last bracket fastest and, of the others, the first fastest.
+    /// The name at `index`. Slurm counts the last bracket fastest and, among the others, the first fastest.
     fn name(&self, index: u128) -> String {
         let mut numbers = vec![(0, 0); self.brackets.len()];
         let mut left = index;
@@ -179,12 +178,12 @@ impl Bracket {
         Self { text: text.to_owned(), ends: ends.collect(), ranges }
     }
 
-    /// How many numbers there are; never 0, as a bracket has a range, and a range a number.
+    /// Number of numbers; never 0, because a bracket has a range, and a range has a number.
     fn size(&self) -> u64 {
         self.ends.last().copied().unwrap_or(1)
     }
 
-    /// The number at a place below the size, and its width.
+    /// The number at an index below the size, and its width.
     fn number(&self, index: u128) -> (u64, usize) {
         let place = self.ends.partition_point(|end| u128::from(*end) <= index);
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -207,7 +206,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The expression itself, in one spelling.
+/// The expression in normalized notation.
 impl fmt::Display for Hostlist {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, pattern) in self.patterns.iter().enumerate() {
@@ -218,8 +217,8 @@ impl fmt::Display for Hostlist {
     }
 }
 
-/// Names in the order given as one expression, the answer of `scontrol show hostlist`: neighbours are joined, nothing is sorted and
-/// nothing dropped. Names that are none are left as they are.
+/// Joins names in the given order into one expression, like `scontrol show hostlist`: neighbors are joined, nothing is sorted and nothing dropped.
+/// Invalid names stay as they are.
 pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     name::write_spans(names.into_iter().map(|name| {
         let host = Host::split(name);

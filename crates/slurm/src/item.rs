@@ -1,17 +1,17 @@
-//! `Key=Value` items: what stands on a line of slurm.conf, and in a dynamic node's `--conf`.
+//! `Key=Value` items, as on a line of slurm.conf and in a dynamic node's `--conf`.
 
 use std::{fmt, str::Chars};
 
 use crate::name::{excerpt, spoken};
 
-/// One item. Its value has no line break, quote, comment or continuation in it.
+/// One item. Its value has no line break, quote, comment or continuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     key: String,
     value: String,
 }
 
-/// Text that is no list of items: what is wrong and what to do, to follow the name of a field.
+/// Text that is not a list of items: the problem and the fix, to follow the name of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotItems(String);
 
@@ -30,7 +30,7 @@ impl NotItems {
 }
 
 impl Item {
-    /// An item of which both parts are known to be plain.
+    /// An item whose key and value are known to be plain.
     pub(crate) fn new(key: &'static str, value: &impl fmt::Display) -> Self {
         Self { key: key.to_owned(), value: value.to_string() }
     }
@@ -39,20 +39,20 @@ impl Item {
         &self.key
     }
 
-    /// Without the quotes around it.
+    /// The value without its quotes.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// Whether this is the item of `key`; Slurm does not tell upper from lower case there.
+    /// True if this is the item of `key`; Slurm ignores its case.
     pub fn is(&self, key: &str) -> bool {
         self.key.eq_ignore_ascii_case(key)
     }
 
-    /// Reads items with blanks between them, and blanks around `=` where Slurm allows them.
+    /// Parses items separated by blanks, with blanks around `=` if Slurm allows them.
     ///
-    /// Fails at the first word that is no item. `\` and `#` are refused because Slurm would join the next line or drop the rest of this
-    /// one, also inside quotes; single quotes because Slurm takes them as a part of the value and the worker's shell as an end of it.
+    /// Fails at the first word that is no item. Refuses `\` and `#` because Slurm would join the next line or drop the rest of this one, even inside
+    /// quotes. Refuses single quotes because Slurm treats them as part of the value and the worker's shell as its end.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, NotItems> {
         let mut rest = text.chars();
         let mut items = Vec::new();
@@ -104,7 +104,7 @@ impl fmt::Display for Item {
     }
 }
 
-/// What C's `isspace` takes for a blank, which is how Slurm separates items.
+/// True for the blanks of C's `isspace`, by which Slurm separates items.
 fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }

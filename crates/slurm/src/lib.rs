@@ -1,6 +1,6 @@
-//! Slurm's own languages, without Kubernetes: its names, and the slurm.conf family.
+//! Slurm's own formats, without Kubernetes: its names, and the slurm.conf family.
 //!
-//! Text from outside becomes one of these types by parsing, and only they can be written into a file or an option.
+//! Outside text must be parsed into one of these types; only they can be written into a file or an option.
 
 pub mod cgroup;
 pub mod conf;

@@ -1,15 +1,15 @@
-//! Slurm's names as types: one that was parsed cannot end a line, open a quote, continue a line, start a comment or name several things.
+//! Slurm's names as types: a parsed name cannot end a line, open a quote, continue a line, start a comment or name several things.
 //!
-//! Slurm itself takes nearly anything here and does something else with it, so the grammar is narrower than its parser. What 26.05.5
-//! did with each doubtful name stands in `name/seen.tsv`, and the tests hold this file against it.
+//! Slurm itself accepts nearly anything here and interprets it differently, so the grammar is narrower than its parser. `name/seen.tsv` records what
+//! 26.05.5 did with each doubtful name, and the tests compare this file with it.
 
 use std::{fmt, net::Ipv6Addr};
 
-/// Slurm reads the digits at the end of a host as one number of 64 bits: `n99999999999999999999` becomes `n18446744073709551615`, and
-/// two such hosts become one. Eighteen digits always fit.
+/// Maximum digits at the end of a host. Slurm reads them as one 64-bit number: `n99999999999999999999` becomes `n18446744073709551615`, and two such
+/// hosts become one. Eighteen digits always fit.
 const MAX_TAIL: usize = 18;
 
-/// Text that is not the name it should be: what is wrong, where, and what to do.
+/// Text that is not a valid name: the problem, its location and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAName {
     what: &'static str,
@@ -33,7 +33,7 @@ impl NotAName {
     }
 }
 
-/// The start of a text, fit for one line of a message.
+/// The start of a text, escaped for one line of a message.
 pub(crate) fn excerpt(text: &str) -> String {
     const SHOWN: usize = 60;
     let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
@@ -53,13 +53,13 @@ pub(crate) fn spoken(character: char) -> String {
     }
 }
 
-/// What a kind of name looks like: letters and digits of ASCII and some punctuation, not first.
+/// Grammar of a kind of name: ASCII letters and digits, and some punctuation, of which only `_` may come first.
 struct Grammar {
     what: &'static str,
     max: usize,
-    /// Allowed beside letters and digits.
+    /// Allowed besides letters and digits.
     punctuation: &'static str,
-    /// Words that mean something else to Slurm, in any spelling.
+    /// Words with another meaning in Slurm, in any case.
     reserved: &'static [&'static str],
 }
 
@@ -105,7 +105,7 @@ macro_rules! names {
         impl $name {
             const GRAMMAR: Grammar = Grammar { $($field: $value),* };
 
-            /// Fails with a sentence on anything that is outside the grammar.
+            /// Fails with a sentence on text outside the grammar.
             pub fn parse(text: &str) -> Result<Self, NotAName> {
                 Self::GRAMMAR.check(text)?;
                 Ok(Self(text.to_owned()))
@@ -133,36 +133,36 @@ macro_rules! names {
 }
 
 names! {
-    /// `ClusterName`. It is also a directory (of the state) and part of a socket's path, which ends at 107 bytes: hence the length.
+    /// `ClusterName`. It is also a directory (of the state) and part of a socket path, which is limited to 107 bytes: hence the length.
     ClusterName { what: "cluster name", max: 84, punctuation: "-_.", reserved: &[] }
 
-    /// Name of a Slurm node. A node called `all` ends slurmctld; one called `default` is never made.
+    /// Name of a Slurm node. slurmctld exits on a node named `all`, and never creates one named `default`.
     NodeName { what: "Slurm node name", max: 253, punctuation: "-_.", reserved: &["all", "default"] }
 
-    /// Name of a Slurm node set. It stands in lists of hosts, so it obeys their grammar.
+    /// Name of a Slurm node set. It appears in host lists, so it follows their grammar.
     NodeSetName { what: "Slurm node set name", max: 253, punctuation: "-_.", reserved: &[] }
 
-    /// Name of a partition. `DEFAULT` is none: such a line silently changes all partitions after it.
+    /// Name of a partition. `DEFAULT` is not allowed: such a line silently changes all partitions after it.
     PartitionName { what: "partition name", max: 253, punctuation: "-_.", reserved: &["default"] }
 
-    /// A feature of a node. Slurm would store `&`, `|`, `*`, brackets and blanks too, but then no job could ask for it.
+    /// A feature of a node. Slurm would store `&`, `|`, `*`, brackets and blanks too, but then no job could request it.
     Feature { what: "feature", max: 255, punctuation: "-_./:=+@%", reserved: &[] }
 
     /// One part of a topology: the topology's name, or a switch or a block in it.
     TopologyUnit { what: "topology unit", max: 253, punctuation: "-_.", reserved: &[] }
 
-    /// Name of a file in the folder of the configuration.
+    /// Name of a file in the configuration directory.
     FileName { what: "file name", max: 253, punctuation: "-_.", reserved: &[] }
 }
 
-/// Host name or address of a daemon. An IPv6 address stands without brackets.
+/// Host name or address of a daemon. An IPv6 address has no brackets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(String);
 
 impl HostName {
     const GRAMMAR: Grammar = Grammar { what: "host name or address", max: 253, punctuation: "-_.", reserved: &[] };
 
-    /// Fails with a sentence on anything that is neither a name nor an address. `[::1]` is taken for `::1`.
+    /// Fails with a sentence on anything but a name or an address. Reads `[::1]` as `::1`.
     pub fn parse(text: &str) -> Result<Self, NotAName> {
         let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
         if let Ok(address) = bare.parse::<Ipv6Addr>() {
@@ -176,12 +176,12 @@ impl HostName {
         &self.0
     }
 
-    /// Whether this is an IPv6 address.
+    /// True if this is an IPv6 address.
     pub fn is_ipv6(&self) -> bool {
         self.0.contains(':')
     }
 
-    /// Host and port in one word, an IPv6 address in brackets.
+    /// `host:port`, with an IPv6 address in brackets.
     pub fn with_port(&self, port: u16) -> String {
         if self.is_ipv6() { format!("[{}]:{port}", self.0) } else { format!("{}:{port}", self.0) }
     }
@@ -194,14 +194,14 @@ impl fmt::Display for HostName {
 }
 
 impl NodeSetName {
-    /// The feature of the same name, by which Slurm finds the nodes of the set.
+    /// The feature of the same name, by which Slurm selects the nodes of the set.
     pub fn feature(&self) -> Feature {
-        Feature(self.0.clone()) // every node set name is a feature: its punctuation is a part of the other's
+        Feature(self.0.clone()) // every node set name is a feature: its punctuation is a subset of the feature's
     }
 }
 
 impl Feature {
-    /// Features as Slurm and the annotation on Kubernetes nodes list them: separated by commas, blanks and empty places ignored.
+    /// Parses features as Slurm and the annotation on Kubernetes nodes list them: separated by commas, with blanks and empty elements ignored.
     pub fn parse_list(list: &str) -> Result<Vec<Self>, NotAName> {
         list.split(',').map(str::trim).filter(|feature| !feature.is_empty()).map(Self::parse).collect()
     }

@@ -1,4 +1,4 @@
-//! Why a node is drained or down.
+//! Reason of a node's DRAIN or DOWN state.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use crate::name::{NotAName, spoken};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(String);
 
-/// Slurm stores more, but every listing repeats it.
+/// Maximum length. Slurm stores more, but every listing repeats it.
 const MAX: usize = 512;
 
 impl Reason {
-    /// Fails with a sentence on what is no single line of plain text.
+    /// Fails with a sentence on anything but a single line of plain text.
     pub fn parse(text: &str) -> Result<Self, NotAName> {
         let wrong = |problem: String, remedy: &str| Err(NotAName::new("reason", text, problem, remedy));
         if text.trim().is_empty() {
@@ -28,8 +28,8 @@ impl Reason {
         Ok(Self(text.to_owned()))
     }
 
-    /// The nearest reason to any text: line breaks and tabs become blanks, quotes become backticks, other control characters go, and
-    /// what is too long is cut. Nothing becomes `unknown`, the word that others write then.
+    /// The nearest reason to any text: line breaks and tabs become blanks, quotes become backticks, other control characters are removed, and long
+    /// text is cut. Empty text becomes `unknown`, the word that others use for it.
     pub fn of(text: &str) -> Self {
         let plain = text.chars().filter_map(|character| match character {
             '\n' | '\r' | '\t' => Some(' '),
@@ -51,7 +51,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// U+2028 and U+2029 break lines for some readers.
+/// True for characters that a reason may have. U+2028 and U+2029 break lines for some readers.
 fn is_plain(character: char) -> bool {
     !character.is_control() && !matches!(character, '\'' | '"' | '\u{2028}' | '\u{2029}')
 }

@@ -1,6 +1,6 @@
-//! What a worker's slurmd says about its node when it registers, and whether Slurm's record says the same.
+//! Data that a worker's slurmd registers for its node, compared with Slurm's record.
 //!
-//! Slurm takes it for a new record alone: one that exists keeps what it has, whatever a later slurmd says.
+//! Slurm uses it only for a new record: an existing one keeps its values, whatever a later slurmd registers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use crate::{
     rest::model::Node,
 };
 
-/// What slurmd is told on its command line and by the limits of its pod, which our images turn into a part of the machine that jobs cannot have.
+/// Command line of slurmd and the limits of its pod. Our images turn the limits into a part of the machine that jobs cannot have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Inputs {
-    /// By lower-case key, without features and topology: those can be changed on a record.
+    /// By lowercase key, without features and topology: those can be changed on a record.
     items: BTreeMap<String, String>,
     features: BTreeSet<String>,
     /// 0 for none.
@@ -22,20 +22,20 @@ pub struct Inputs {
     memory_limit: u64,
 }
 
-/// Something that a record says otherwise.
+/// A value that differs in the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Such as `RealMemory is 1000 and not 2000`.
     pub words: String,
-    /// Whether a new record would surely say what it should. What depends on the image or on GresTypes is not sure.
+    /// True if a new record would certainly have the right value. It is uncertain if it depends on the image or on GresTypes.
     pub is_curable: bool,
 }
 
-/// With one of these, how many CPUs a record gets is Slurm's to work out.
+/// With one of these keys, Slurm computes the number of CPUs of a record.
 const SHAPE: [&str; 6] = ["boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "cpubind"];
 
 impl Inputs {
-    /// Reads the arguments of slurmd, and the limits as they stand in its environment. `None` where they cannot be read: nothing follows from them.
+    /// Reads the arguments of slurmd, and the limits from its environment. `None` if the arguments cannot be parsed: nothing follows from them.
     pub fn read<'a>(args: impl IntoIterator<Item = &'a str>, cpu_limit: &str, memory_limit: &str) -> Option<Self> {
         let mut inputs =
             Self { cpu_limit: cpu_limit.parse().unwrap_or(0), memory_limit: memory_limit.parse().unwrap_or(0), ..Self::default() };
@@ -65,7 +65,8 @@ impl Inputs {
         Some(())
     }
 
-    /// What `record` says otherwise. What the inputs leave open is left open here too: slurmd finds it out itself, and users change it with scontrol.
+    /// Differences between `record` and the inputs. Values that the inputs leave open are not compared: slurmd detects them, and users change them
+    /// with scontrol.
     pub fn differences(&self, record: &Node) -> Vec<Difference> {
         let mut found = Vec::new();
         let mut differs = |words: String, is_curable: bool| found.push(Difference { words, is_curable });
@@ -87,10 +88,10 @@ impl Inputs {
             Some(_) => {}
             None => {
                 let usable = record.real_memory.saturating_sub(record.specialized_memory);
-                // Whatever machine it was registered on: jobs get as much as the limit, or all where the machine has less.
+                // On any machine, jobs get as much as the limit, or everything if the machine has less.
                 if self.memory_limit > 0 && usable > 0 && usable != self.memory_limit.min(record.real_memory) {
                     let words = format!("jobs may have {usable} MiB there and not {}", self.memory_limit.min(record.real_memory));
-                    // Not all images count from a stated RealMemory; some count from the machine's.
+                    // Not all images subtract from the given RealMemory; some subtract from the machine's.
                     differs(words, record.specialized_memory > 0 && !self.items.contains_key("realmemory"));
                 }
             }
@@ -99,7 +100,7 @@ impl Inputs {
             differs(format!("jobs may have {usable} cores there and not {wanted}"), record.specialized_cores > 0);
         }
         if let Some(words) = self.gres(record) {
-            // An administrator takes a broken device out of a record, and slurm.conf may not know the kind.
+            // An administrator may remove a broken device from a record, and slurm.conf may not list the type.
             differs(words, false);
         }
         found
@@ -109,18 +110,18 @@ impl Inputs {
         self.items.get(key)?.parse().ok()
     }
 
-    /// How many cores jobs may have, and how many they should by the pod's limit.
+    /// Number of cores that jobs may have, and the number that they should have by the pod's limit.
     fn cores(&self, record: &Node) -> Option<(u64, u64)> {
         let is_stated = ["corespeccount", "cpuspeclist", "cpus", "procs"].iter().chain(&SHAPE).any(|key| self.items.contains_key(*key));
         let (cores, threads) = (record.sockets.saturating_mul(record.cores), record.threads);
         if self.cpu_limit == 0 || is_stated || cores == 0 || threads == 0 {
             return None;
         }
-        // As the images do: less than a core leaves one.
+        // Like the images: less than a core leaves one.
         Some((cores.saturating_sub(record.specialized_cores), (self.cpu_limit / threads).clamp(1, cores)))
     }
 
-    /// What the record says otherwise about resources that the inputs name. Where those name no type, types are left to slurmd.
+    /// Difference in the resources that the inputs name, or `None`. If the inputs name no type, types are left to slurmd.
     fn gres(&self, record: &Node) -> Option<String> {
         let (wanted, found) = (gres::parse(self.items.get("gres")?).ok()?, gres::parse(&record.gres).ok()?);
         let is_there = |wanted: &Gres| match &wanted.kind {
@@ -144,7 +145,7 @@ mod tests {
         Inputs::read(["-Z", "--conf-server", "x:6817", "--conf", &format!("'{conf}'")], cpus, memory).unwrap()
     }
 
-    /// One as 26.05 shows it: two cores, 24000 MiB.
+    /// A record as 26.05 shows it: two cores, 24000 MiB.
     fn record() -> Node {
         Node {
             features: vec!["w".to_owned(), "k8s/gpu".to_owned(), "theirs".to_owned()],

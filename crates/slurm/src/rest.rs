@@ -1,7 +1,6 @@
-//! A client of slurmrestd: versions v0.0.42 to v0.0.45, tolerant reading, typed refusals, bounded calls.
+//! Client for slurmrestd: versions v0.0.42 to v0.0.45, tolerant parsing, typed refusals, bounded calls.
 //!
-//! One [`Client`] serves one Slurm cluster. It never retries a write, waits for nothing longer than its limits, and shows no token
-//! to anybody but the server.
+//! One [`Client`] serves one Slurm cluster. It never retries a write, never waits longer than its limits, and shows its tokens only to the server.
 
 pub mod answer;
 pub mod breaker;

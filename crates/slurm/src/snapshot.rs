@@ -1,7 +1,7 @@
-//! One cluster as last seen: what every decision about Slurm is taken from.
+//! Last known state of one cluster: the basis of every decision about Slurm.
 //!
-//! One task per cluster reads, everybody else looks. A [`Snapshot`] says how old and how complete it is, and every question has three
-//! answers: nobody may take *unknown* for *no*.
+//! One task per cluster reads Slurm; all other code uses its result. A [`Snapshot`] has its age and completeness, and every question has three
+//! answers: never treat *unknown* as *no*.
 
 mod answer;
 mod keeper;

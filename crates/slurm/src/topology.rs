@@ -1,18 +1,17 @@
-//! Where a node is in the network.
+//! Location of a node in the network.
 
 use std::fmt;
 
 use crate::name::{NotAName, TopologyUnit};
 
-/// A node's place in one or more topologies, such as `topo-switch:s2,topo-block:b2`.
+/// A node's location in one or more topologies, such as `topo-switch:s2,topo-block:b2`.
 ///
-/// Each place is a topology's name and, separated by colons, the way to the unit; a leaf that does not exist is made under the unit
-/// before it.
+/// Each location is a topology's name and, separated by colons, the path to the unit; a missing leaf is created under the unit before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology(Vec<Vec<TopologyUnit>>);
 
 impl Topology {
-    /// Fails with a sentence on anything that is outside the grammar.
+    /// Fails with a sentence on text outside the grammar.
     pub fn parse(text: &str) -> Result<Self, NotAName> {
         let places = text.split(',').map(|place| place.split(':').map(TopologyUnit::parse).collect::<Result<Vec<_>, _>>());
         let places = places.collect::<Result<Vec<_>, _>>().map_err(|unit| {

@@ -1,4 +1,4 @@
-//! Our check against the verdicts that a real slurmctld and a real slurmdbd of 26.05 gave.
+//! Our check, compared with the verdicts of a real slurmctld and a real slurmdbd of 26.05.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed unwrap is a failed test")]
 
 #[path = "corpus/cases.rs"]
@@ -14,7 +14,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// The machine on which the verdicts about slurmctld were recorded, as `tests/lab/config.sh` makes it.
+/// The machine on which slurmctld's verdicts were recorded, as `tests/lab/config.sh` creates it.
 fn slurmctld(_: &Case) -> Surroundings {
     Surroundings {
         cluster_name: Some("c".to_owned()),
@@ -30,7 +30,7 @@ fn slurmctld(_: &Case) -> Surroundings {
     }
 }
 
-/// The machine on which the verdicts about slurmdbd were recorded, as `tests/lab/slurmdbd.sh` makes it.
+/// The machine on which slurmdbd's verdicts were recorded, as `tests/lab/slurmdbd.sh` creates it.
 fn slurmdbd(case: &Case) -> Surroundings {
     Surroundings {
         slurm_user: Some("slurm".to_owned()),
@@ -41,14 +41,14 @@ fn slurmdbd(case: &Case) -> Surroundings {
     }
 }
 
-/// Every case with where its verdict was recorded.
+/// Every case with the machine on which its verdict was recorded.
 fn corpora() -> Vec<(Case, Surroundings)> {
     let slurmctld = cases::read(include_str!("corpus/config.txt"), "slurm.conf").into_iter().map(|case| (slurmctld(&case), case));
     let slurmdbd = cases::read(include_str!("corpus/slurmdbd.txt"), "slurmdbd.conf").into_iter().map(|case| (slurmdbd(&case), case));
     slurmctld.chain(slurmdbd).map(|(around, case)| (case, around)).collect()
 }
 
-/// What a letter of the corpus means for us; `None`: the daemon is content.
+/// Severity of a letter in the corpus, or `None` if the daemon accepts the file.
 fn severity(letter: &str) -> Option<Severity> {
     match letter {
         "P" | "F" => Some(Severity::Fatal),
@@ -60,7 +60,7 @@ fn severity(letter: &str) -> Option<Severity> {
     }
 }
 
-/// What is wrong with our verdict about a case.
+/// Difference between our verdict about a case and the recorded one, or `None`.
 fn difference(case: &Case, around: &Surroundings) -> Option<String> {
     let findings = check(&case.files, around);
     let told: Vec<String> = findings.iter().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ fn every_finding_names_its_place_and_ends_with_what_to_do() {
         for finding in check(&case.files, &around) {
             let lines = case.files.get(&finding.file).unwrap().lines().count();
             assert!(finding.line <= lines, "{}: {finding}", case.name);
-            // A line is to blame for everything but what is missing and what the file is as a whole.
+            // Every finding has a line, except for missing settings and for the file as a whole.
             let whole = ["is missing", "no partition is the default", "is gone", "the file's mode"];
             let nowhere = lines == 0 || whole.iter().any(|words| finding.message.contains(words));
             assert!(finding.line > 0 || nowhere, "{}: {finding}", case.name);
@@ -98,7 +98,7 @@ fn every_finding_names_its_place_and_ends_with_what_to_do() {
     }
 }
 
-/// The number in a message such as `Parse error in file slurm.conf line 24: "just words"`.
+/// The line number in a message such as `Parse error in file slurm.conf line 24: "just words"`.
 fn line_of(message: &str) -> Option<usize> {
     let (_, rest) = message.strip_prefix("error: Parse error in file ")?.split_once(" line ")?;
     rest.split(':').next()?.parse().ok()

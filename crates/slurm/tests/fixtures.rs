@@ -1,4 +1,4 @@
-//! Answers recorded from a real server (Slurm 26.05.5, one controller, two workers, no accounting), read by the client in every version.
+//! Responses recorded from a real server (Slurm 26.05.5, one controller, two workers, no accounting), read by the client in every version.
 #![cfg(feature = "rest")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap is a failed test")]
 
@@ -16,7 +16,7 @@ use slipway_slurm::rest::token::FixedToken;
 use slipway_slurm::rest::transport::{Body, Later, Request, Response, Transport, Trouble};
 use slipway_slurm::rest::{Client, Limits, RestError, Version};
 
-/// Gives one recorded answer to whatever is asked, in small pieces.
+/// Responds to every request with one recorded response, in small chunks.
 struct Recorded {
     status: u16,
     is_json: bool,
@@ -45,7 +45,7 @@ fn client(version: Version, what: &str) -> Client {
     let recorded: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let body = match &recorded["body"] {
         Value::String(text) => text.clone().into_bytes(),
-        // As the server writes it.
+        // In the server's formatting.
         json => serde_json::to_vec_pretty(json).unwrap(),
     };
     let status = u16::try_from(recorded["status"].as_u64().unwrap()).unwrap();

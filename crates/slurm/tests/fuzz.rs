@@ -1,4 +1,4 @@
-//! Every seed of the fuzzing targets, and every input that once broke one, still does no harm. `make fuzz` looks for new ones.
+//! Replays every seed of the fuzzing targets, and every input that once broke one. `make fuzz` searches for new ones.
 #![cfg(feature = "rest")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed unwrap is a failed test")]
 
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use fuzz::seed::Seed;
 use fuzz::{config, hostlist, rest, seed};
 
-/// No input of a few thousand bytes needs so long, even on a busy machine and in a development build.
+/// Time limit for an input of a few thousand bytes, even on a busy machine and in a development build.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Inputs that once broke a target; the engine writes them there.
+/// Inputs that once broke a target; the fuzzing engine writes them there.
 fn found(target: &str) -> Vec<Seed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/found").join(target);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

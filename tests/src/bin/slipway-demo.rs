@@ -20,7 +20,7 @@ use slipway_tests::slurm::{Slurm, install_operator, restart_operator};
 #[derive(Parser)]
 #[command(name = "slipway-demo", max_term_width = 100)]
 struct Args {
-    /// The bed's name.
+    /// Name of the bed.
     #[arg(long, default_value = "demo")]
     name: BedName,
     /// Use this existing cluster instead of a bed.
@@ -31,7 +31,7 @@ struct Args {
     images: Option<String>,
 }
 
-/// How long the pieces took.
+/// Durations of the parts.
 struct Times {
     bed: Option<Duration>,
     slurm: Duration,
@@ -49,15 +49,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the demo stands on.
+/// The cluster that the demo runs on.
 enum Ground {
     Existing(Cluster),
     Running(Bed),
-    /// A bed that is yet to come up; everything it needs is there.
+    /// A bed that is not up yet; everything it needs is prepared.
     Coming(Cache, Wanted),
 }
 
-/// Everything that takes minutes the first time.
+/// Prepares everything that takes minutes the first time.
 fn prepare(args: &Args) -> Result<Ground, Failure> {
     if let Some(kubeconfig) = &args.kubeconfig {
         return existing_cluster(kubeconfig, args.images.as_deref()).map(Ground::Existing);

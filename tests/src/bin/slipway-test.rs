@@ -17,30 +17,30 @@ use slipway_tests::run::report::{Ran, failures, read, slowest};
 use slipway_tests::run::shared;
 use slipway_tests::run::timeline::Timeline;
 
-/// The environment's word for the API server that tests share.
+/// Environment variable with the name of the API server that tests share.
 const SHARED_API: &str = "SLIPWAY_SHARED_API";
 /// The bed that stays up between runs of one scenario.
 const LASTING: &str = "scenarios";
-/// How many have their turn at once while the machine is kept busy on purpose.
+/// Number of concurrent heavy tests under artificial load.
 const CROWDED: &str = "4";
 const SLOWEST: usize = 10;
-/// Tests that stand on a server or a cluster.
+/// Tests that need an API server or a cluster.
 const ON_REAL_PARTS: &str = "kind(test) & package(/^slipway-(tests|operator|runtime|bed)$/)";
 
-/// Run the checks and the tests, and tell where the time went.
+/// Run the checks and the tests, and report where the time went.
 #[derive(Parser)]
 #[command(name = "slipway-test", max_term_width = 100)]
 struct Args {
-    /// The program cargo-nextest.
+    /// Path of the program cargo-nextest.
     #[arg(long)]
     nextest: PathBuf,
-    /// Only tests with this word in their name or in that of their file, such as `scaling`, on a bed that stays up.
+    /// Run only tests with this word in their name or in that of their file, such as `scaling`, on a bed that stays up.
     #[arg(long)]
     scenario: Option<String>,
-    /// Look for tests that fail now and then: run those on real parts so often, on a machine that is kept busy.
+    /// Look for flaky tests: run those on real parts this many times, on a machine that is kept busy.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     flakes: Option<u16>,
-    /// When the command began, in seconds of Unix time: what was built before this program is a phase too.
+    /// Start of the command in Unix seconds: what was built before this program counts as a phase.
     #[arg(long)]
     began: Option<u64>,
 }
@@ -73,7 +73,7 @@ fn since(began: u64) -> Duration {
     now.saturating_sub(Duration::from_secs(began))
 }
 
-/// Everything: code is checked and tests are built while the parts of beds are, then the tests run, then what only checks.
+/// Runs everything: checks the code and builds the tests while the parts of beds are built, then runs the tests, then the remaining checks.
 fn all(args: &Args, timeline: &Timeline) -> Result<(), Failure> {
     let cache = Cache::open()?;
     timeline.phase("formatting", || make("lint-format"))?;
@@ -85,7 +85,7 @@ fn all(args: &Args, timeline: &Timeline) -> Result<(), Failure> {
         let built = timeline
             .phase("cargo-nextest", || make("nextest"))
             .and_then(|()| timeline.phase("building the tests", || nextest(args, &[], &["--no-run"])));
-        // Told at the end, with what the tests have to say.
+        // Reported at the end, together with the test results.
         let clippy = built.is_ok().then(|| timeline.phase("clippy", || make("lint-clippy")));
         let beds = join(beds);
         built.and(beds).map(|beds| (clippy.unwrap_or(Ok(())), beds))
@@ -93,12 +93,12 @@ fn all(args: &Args, timeline: &Timeline) -> Result<(), Failure> {
     let ran = timeline.phase("tests", || nextest(args, &beds.environment(), &[]));
     let down = timeline.phase("beds down", || beds.down());
     eprint!("\n{}", slowest(&results(&cache), SLOWEST));
-    // Also after an interruption: whoever gave up on the tests does not want the rest.
+    // An interruption also ends the run here: a user who stopped the tests does not want the rest.
     ran.and(down).and(clippy)?;
     timeline.phase("dependencies, charts and scripts", || make("lint-rest"))
 }
 
-/// One scenario, on a bed that is up already or stays up from now on.
+/// Runs one scenario on a bed that stays up; a bed that is already up is reused.
 fn one(args: &Args, scenario: &str) -> Result<(), Failure> {
     let cache = Cache::open()?;
     make("nextest")?;
@@ -109,7 +109,7 @@ fn one(args: &Args, scenario: &str) -> Result<(), Failure> {
     ran
 }
 
-/// Runs what stands on real parts again and again on a busy machine, and names what failed how often.
+/// Runs the tests on real parts repeatedly on a busy machine, and reports how often each failed.
 fn flakes(args: &Args, runs: u16) -> Result<(), Failure> {
     let cache = Cache::open()?;
     make("nextest")?;
@@ -122,7 +122,7 @@ fn flakes(args: &Args, runs: u16) -> Result<(), Failure> {
         let load = Load::start()?;
         let mut environment = beds.environment();
         environment.push((CROWD, CROWDED));
-        // A red run is what is looked for.
+        // A failed run is what this looks for.
         let outcome = nextest(args, &environment, &["-E", ON_REAL_PARTS]);
         drop(load);
         let ran = results(&cache);
@@ -143,7 +143,7 @@ fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T, Failure>>) -> Res
     thread.join().unwrap_or_else(|_| Err(Failure::new("a phase panicked")))
 }
 
-/// The beds of one run; they go down with this process, however it ends.
+/// The beds of one run; they are taken down with this process, however it ends.
 struct Shared {
     cluster: Bed,
     api_server: Bed,
@@ -166,7 +166,7 @@ impl Shared {
     }
 }
 
-/// Runs a target of the Makefile that belongs to a phase.
+/// Runs a Makefile target that belongs to a phase.
 fn make(target: &str) -> Result<(), Failure> {
     let mut command = Command::new("make");
     run(command.args(["--no-print-directory", target]), &format!("`make {target}`"))
@@ -174,7 +174,7 @@ fn make(target: &str) -> Result<(), Failure> {
 
 fn nextest(args: &Args, environment: &[(&str, &str)], more: &[&str]) -> Result<(), Failure> {
     let cache = Cache::open()?;
-    // Of an earlier run.
+    // Left over from an earlier run.
     for file in [waits(&cache), junit()] {
         let _ = std::fs::remove_file(file);
     }
@@ -199,7 +199,7 @@ fn waits(cache: &Cache) -> PathBuf {
     cache.path("waits")
 }
 
-/// In the checkout: nextest keeps its results there, wherever cargo builds.
+/// Path of nextest's results: in the checkout, wherever cargo builds.
 fn junit() -> PathBuf {
     project_root().join("target/nextest/default/junit.xml")
 }

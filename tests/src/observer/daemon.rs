@@ -1,7 +1,7 @@
-//! How often daemons started and took a new configuration: read from the files into which the kubelets put their output.
+//! Counts of daemon starts and reconfigures, from the log files that the kubelets write.
 //!
-//! The files are read where they lie, not through the API server: a container that was replaced, or a pod that was deleted, takes its log
-//! with it, and a file that is open stays readable.
+//! The files are read directly, not through the API server: a replaced container or a deleted pod takes its log with it, but an open file stays
+//! readable.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,18 +9,18 @@ use std::io::Read;
 use std::ops::Sub;
 use std::path::{Path, PathBuf};
 
-/// What a daemon prints when it begins to read its configuration again.
+/// Log messages of a daemon that starts to read its configuration again.
 const RECONFIGURES: [(&str, &str); 2] = [("slurmctld", "Attempting to reconfigure"), ("slurmd", "Caught SIGHUP. Triggering reconfigure.")];
-/// What a daemon prints before an end of its own making.
+/// Mark in a daemon's log before it exits on its own.
 const FATAL: &str = "fatal:";
-/// What the operator prints then. It quotes what daemons said, so their word says nothing about it.
+/// Mark in the operator's log before it exits on its own. It quotes daemons' messages, so [`FATAL`] there means nothing.
 const PANIC: &str = "panicked at";
 const OPERATOR: &str = "operator";
 
-/// What the daemons of one name did.
+/// Counts of the daemons of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Containers that were started.
+    /// Started containers.
     pub starts: usize,
     pub reconfigures: usize,
 }
@@ -44,19 +44,19 @@ pub struct Run {
     pub attempt: u32,
 }
 
-/// What one run printed, as far as it is of interest.
+/// Relevant output of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Printed {
     pub reconfigures: usize,
-    /// Lines that tell of an end by the daemon's own decision.
+    /// Lines that report an exit by the daemon's own decision.
     pub last_words: Vec<String>,
 }
 
-/// Follows the logs of all containers of a bed.
+/// Follows the container logs of a bed in some namespaces.
 #[derive(Debug)]
 pub struct Logs {
     nodes: PathBuf,
-    /// What names of folders of pods begin with: those of other namespaces are not looked at.
+    /// Prefixes of the names of pod folders: those of other namespaces are skipped.
     ours: Vec<String>,
     open: BTreeMap<PathBuf, Follower>,
     runs: BTreeMap<Run, Printed>,
@@ -66,18 +66,18 @@ pub struct Logs {
 struct Follower {
     run: Run,
     file: File,
-    /// The begin of a line that is not complete yet.
+    /// Start of a line that is not complete yet.
     rest: Vec<u8>,
 }
 
 impl Logs {
-    /// `nodes` is the folder of the bed's nodes.
+    /// Follows the logs of these namespaces; `nodes` is the folder of the bed's nodes.
     pub fn new<'a>(nodes: PathBuf, namespaces: impl IntoIterator<Item = &'a str>) -> Self {
         let ours = namespaces.into_iter().map(|namespace| format!("{namespace}_")).collect();
         Self { nodes, ours, open: BTreeMap::new(), runs: BTreeMap::new() }
     }
 
-    /// Reads what is new.
+    /// Reads new lines.
     pub fn read(&mut self) {
         for path in logs(&self.nodes, &self.ours) {
             if !self.open.contains_key(&path)
@@ -93,7 +93,7 @@ impl Logs {
                 note(printed, &follower.run.container, &line);
             }
         }
-        // One that is gone was read to its end above.
+        // A file that is gone was read to its end above.
         self.open.retain(|path, _| path.exists());
     }
 
@@ -101,7 +101,7 @@ impl Logs {
         &self.runs
     }
 
-    /// What all containers of this name did in a namespace.
+    /// Counts of all containers of this name in a namespace.
     pub fn counts(&self, namespace: &str, container: &str) -> Counts {
         let runs = self.runs.iter().filter(|(run, _)| run.namespace == namespace && run.container == container);
         runs.fold(Counts::default(), |sum, (_, printed)| Counts {
@@ -112,9 +112,9 @@ impl Logs {
 }
 
 impl Follower {
-    /// The complete lines since the last call, without the words that the container runtime puts before them.
+    /// The complete lines since the last call, without the container runtime's prefix.
     fn lines(&mut self) -> Vec<String> {
-        // A read that fails shows up as a line that is missing, and is tried again.
+        // A failed read shows up as a missing line, and is retried.
         let _ = self.file.read_to_end(&mut self.rest);
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
         let complete: Vec<u8> = self.rest.drain(..=end).collect();

@@ -1,11 +1,11 @@
-//! Which jobs were lost: judged from looks at Slurm's own table, by nobody's memory but this.
+//! Lost jobs, found only by polling Slurm's own table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde_json::Value;
 
-/// A job as one look saw it.
+/// A job in one poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub id: u64,
@@ -13,11 +13,11 @@ pub struct Seen {
     pub state: String,
     pub restarts: u64,
     pub submitted: u64,
-    /// When it started, in seconds since 1970; zero or in the future while it waits.
+    /// Start time in seconds since 1970; zero or in the future while the job is pending.
     pub started: u64,
 }
 
-/// One job and what happened to it that nobody asked for.
+/// A job, and what happened to it without being requested.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss {
     pub job: u64,
@@ -34,17 +34,17 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// A job was submitted: every look that begins from now on must find it.
+    /// Announces a submitted job: every poll that starts from now on must find it.
     pub fn announce(&mut self, job: u64, now: Instant) {
         self.announced.insert(job, now);
     }
 
-    /// Whatever happens to this job from now on is somebody's wish.
+    /// Excuses a job: whatever happens to it from now on is intended.
     pub fn excuse(&mut self, job: u64) {
         self.excused.insert(job);
     }
 
-    /// Takes in the whole table, as it was asked for at `began`.
+    /// Records the whole table, as requested at `began`.
     pub fn look(&mut self, table: Vec<Seen>, began: Instant) {
         let now: BTreeMap<u64, Seen> = table.into_iter().map(|job| (job.id, job)).collect();
         let announced = self.announced.iter().filter(|(_, since)| **since < began).map(|(job, _)| *job);
@@ -78,7 +78,7 @@ impl Ledger {
         }
         found.retain(|loss| !self.excused.contains(&loss.job));
         self.losses.extend(found);
-        // Records of ended jobs are purged after a while; their last state is worth keeping.
+        // Slurm purges records of ended jobs after a while; their last state is worth keeping.
         self.last.extend(now);
     }
 
@@ -86,7 +86,7 @@ impl Ledger {
         self.losses.iter().cloned().collect()
     }
 
-    /// What the newest look that had the job said about it.
+    /// The job in the last poll that contained it, or `None` if no poll did.
     pub fn job(&self, id: u64) -> Option<&Seen> {
         self.last.get(&id)
     }
@@ -96,7 +96,7 @@ fn is_ended(state: &str) -> bool {
     !matches!(state, "PENDING" | "RUNNING" | "SUSPENDED" | "COMPLETING" | "CONFIGURING")
 }
 
-/// The jobs in an answer of slurmrestd; none when it is an error, or not the whole table.
+/// The jobs in a response of slurmrestd, or `None` if it is an error or not the whole table.
 pub fn parse(answer: &Value) -> Option<Vec<Seen>> {
     if answer["errors"].as_array().is_none_or(|errors| !errors.is_empty()) {
         return None;
@@ -127,7 +127,7 @@ mod tests {
         Seen { id: 7, state: state.to_owned(), restarts: 0, submitted: 100, started: 110 }
     }
 
-    /// What a sequence of looks at one job makes of it; an empty look has no job.
+    /// Losses that a sequence of polls of one job shows; an empty poll has no job.
     fn losses(looks: &[Option<Seen>]) -> Vec<String> {
         let mut ledger = Ledger::default();
         for look in looks {

@@ -1,13 +1,13 @@
-//! Whose drains were altered: judged from looks at Slurm's own table of nodes.
+//! Changes to drains of others, found by polling Slurm's own table of nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// What stands before every reason of the operator's.
+/// Prefix of every reason that the operator writes.
 const OPERATOR: &str = "slurm-operator: ";
 
-/// A node as one look saw it.
+/// A node in one poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub name: String,
@@ -21,7 +21,7 @@ impl Seen {
     }
 }
 
-/// Drains that somebody else made, and what became of them without the scenario's doing.
+/// Drains by others, and changes to them that the scenario did not make.
 #[derive(Debug, Default)]
 pub struct Drains {
     /// Reasons by node.
@@ -33,7 +33,7 @@ pub struct Drains {
 }
 
 impl Drains {
-    /// Takes in the whole table.
+    /// Records the whole table.
     pub fn look(&mut self, table: Vec<Seen>) {
         for (name, reason) in &self.stand {
             match table.iter().find(|node| node.name == *name) {
@@ -51,7 +51,7 @@ impl Drains {
         self.last = table;
     }
 
-    /// The scenario itself lifts what stands on this node; a look may still see it until it has.
+    /// Allows the scenario itself to lift the drain of this node; a poll may still see it until then.
     pub fn lift(&mut self, node: &str) {
         self.stand.remove(node);
         self.lifted.insert(node.to_owned());
@@ -61,13 +61,13 @@ impl Drains {
         self.altered.iter().cloned().collect()
     }
 
-    /// The newest table, ordered as Slurm gave it.
+    /// The last table, in Slurm's order.
     pub fn table(&self) -> &[Seen] {
         &self.last
     }
 }
 
-/// The nodes in an answer of slurmrestd; none when it is an error, or not the whole table.
+/// The nodes in a response of slurmrestd, or `None` if it is an error or not the whole table.
 pub fn parse(answer: &Value) -> Option<Vec<Seen>> {
     if answer["errors"].as_array().is_none_or(|errors| !errors.is_empty()) {
         return None;
@@ -90,7 +90,7 @@ mod tests {
         Seen { name: "w-0".to_owned(), states: states.iter().map(|state| (*state).to_owned()).collect(), reason: reason.to_owned() }
     }
 
-    /// How many alterations a sequence of looks at one node shows; an empty look has no node.
+    /// Number of changes that a sequence of polls of one node shows; an empty poll has no node.
     fn alterations(looks: &[Option<Seen>]) -> usize {
         let mut drains = Drains::default();
         for look in looks {

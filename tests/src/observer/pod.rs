@@ -1,31 +1,31 @@
-//! How many workers were available, and which pods carried our labels.
+//! Number of available workers, and the pods with our labels.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-/// Workers as looks at the API server saw them.
+/// Workers as polled from the API server.
 #[derive(Debug, Default)]
 pub struct Roll {
-    /// How many workers the scenario wants to see available at least.
+    /// Minimum number of available workers that the scenario requires.
     floor: usize,
-    /// Every pod that ever carried a label of ours.
+    /// Every pod that ever had our labels.
     names: BTreeSet<String>,
     missing: BTreeSet<String>,
 }
 
 impl Roll {
-    /// From now on, fewer available workers are a fault.
+    /// Makes fewer available workers a failure from now on.
     pub fn demand(&mut self, floor: usize) {
         self.floor = floor;
     }
 
-    /// Takes in all labelled pods of the namespace, as they were while `floor` was demanded.
+    /// Records all labelled pods of the namespace, as polled while `floor` was required.
     pub fn look(&mut self, pods: &[Pod], floor: usize) {
         self.names.extend(pods.iter().map(ResourceExt::name_any));
         let available: Vec<String> = pods.iter().filter(|pod| is_worker(pod) && is_ready(pod)).map(ResourceExt::name_any).collect();
-        // A scenario that lowers its demand while a look is under way means the lower one.
+        // If a scenario lowers its requirement during a poll, the lower one applies.
         let floor = floor.min(self.floor);
         if available.len() < floor {
             self.missing.insert(format!("{} workers are available and {floor} should be: {available:?}", available.len()));

@@ -1,4 +1,4 @@
-//! Load on purpose: half of every core's time is taken away from everybody else.
+//! Artificial load that takes half of every core's time.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use slipway_bed::failure::{Context, Failure};
 
-/// The hidden argument with which this program becomes the load of one core.
+/// Hidden argument that makes this program the load of one core.
 pub const SPIN: &str = "--spin";
-/// It is on for so long, then off for as long: longer than a time slice, shorter than any patience.
+/// Length of each busy and each idle period: longer than a time slice, shorter than any timeout.
 const HALF: Duration = Duration::from_millis(500);
 
-/// One process for each core, before all others in the scheduler's eyes; they end when this is dropped.
+/// One process for each core, with a higher scheduling priority than all others; they end when this is dropped.
 pub struct Load(Vec<Child>);
 
 impl Load {
@@ -37,7 +37,7 @@ impl Drop for Load {
     }
 }
 
-/// The load of one core, as long as whoever started it lives.
+/// Loads one core for as long as its parent process lives.
 pub fn spin() {
     std::thread::spawn(|| {
         loop {
@@ -48,6 +48,6 @@ pub fn spin() {
             std::thread::sleep(HALF);
         }
     });
-    // Its standard input ends with its parent.
+    // Standard input closes when the parent ends.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }

@@ -1,4 +1,4 @@
-//! What a run of nextest says in its JUnit file: how long each test took, and which failed.
+//! Results of a nextest run from its JUnit file: the duration of each test, and the failed ones.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// One test of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ran {
-    /// The program and the test in it.
+    /// The test program and the test in it.
     pub name: String,
     /// Without the time that it waited for its turn.
     pub seconds: f64,
@@ -38,7 +38,7 @@ fn attribute(tag: &str, name: &str) -> String {
     value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'").replace("&amp;", "&")
 }
 
-/// The slowest tests, a line each.
+/// The slowest tests, one on each line.
 pub fn slowest(ran: &[Ran], count: usize) -> String {
     let mut sorted: Vec<&Ran> = ran.iter().collect();
     sorted.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
@@ -49,7 +49,7 @@ pub fn slowest(ran: &[Ran], count: usize) -> String {
     text
 }
 
-/// How often each test failed in several runs, a line each; empty when none did.
+/// Number of failures of each test over several runs, one on each line; empty if none failed.
 pub fn failures(runs: &[Vec<Ran>]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for test in runs.iter().flatten().filter(|test| test.is_failed) {

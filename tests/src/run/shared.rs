@@ -1,4 +1,4 @@
-//! The beds that the tests of one run share: a cluster for scenarios, an API server for everything that needs no node.
+//! The beds that the tests of one run share: a cluster for scenarios, an API server for tests that need no node.
 
 use std::time::Instant;
 
@@ -14,10 +14,10 @@ use slipway_bed::up::{Wanted, down, prepare, up};
 use crate::cluster::Cluster;
 use crate::slurm::{apply_operator, until_operator_ready};
 
-/// The cluster's node that no scenario has: DNS and the operator are there.
+/// The cluster's node that belongs to no scenario: it runs DNS and the operator.
 const COMMON_NODE: &str = "n1";
 
-/// Installs and builds whatever beds need.
+/// Installs and builds everything that beds need.
 pub fn prepare_beds(cache: &Cache) -> Result<(), Failure> {
     prepare(cache, &cluster_wanted("prepared".parse()?, Progress::Shown)).map(drop)
 }
@@ -26,14 +26,14 @@ fn cluster_wanted(name: BedName, progress: Progress) -> Wanted {
     Wanted { images: Image::of_slurm(), progress, ..Wanted::cluster(name, 1) }
 }
 
-/// A cluster with the operator on a node of its own; scenarios add theirs.
+/// A cluster with the operator on a node of its own; scenarios add their nodes.
 pub async fn cluster(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
     let began = Instant::now();
     let bed = up(cache, &cluster_wanted(name, Progress::Quiet)).await?;
     let cluster = Cluster::of_bed(&bed);
     apply_operator(&cluster)?;
-    // Nodes of scenarios go with them, and nothing that others need may go too. The operator's pod is here by now, and stays: pods do not move. DNS may
-    // be placed anew at any time.
+    // A scenario's nodes are deleted with it, so they must not run anything that others need. The operator's pod is on this node by now and stays:
+    // pods do not move. DNS may be rescheduled at any time.
     let here = json!({ "spec": { "template": { "spec": { "nodeSelector": { "kubernetes.io/hostname": COMMON_NODE } } } } });
     cluster.merge("/apis/apps/v1/namespaces/kube-system/deployments/coredns", &here)?;
     until_operator_ready(&cluster).await?;
@@ -41,7 +41,7 @@ pub async fn cluster(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
     Ok(bed)
 }
 
-/// The cluster of this name as it is up already, or a new one; it outlives this process. One whose images are older than ours is replaced.
+/// The running cluster of this name, or a new one; it outlives this process. One whose images are older than ours is replaced.
 pub async fn lasting_cluster(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
     let golden = prepare(cache, &cluster_wanted(name.clone(), Progress::Shown))?.golden;
     if let Ok(bed) = Bed::open(cache, &name) {
@@ -55,7 +55,7 @@ pub async fn lasting_cluster(cache: &Cache, name: BedName) -> Result<Bed, Failur
     Ok(bed)
 }
 
-/// An API server that knows our kinds and grants the operator its rights; no operator runs.
+/// An API server with our kinds and the operator's permissions; no operator runs.
 pub async fn api_server(cache: &Cache, name: BedName) -> Result<Bed, Failure> {
     let bed = up(cache, &Wanted::api_only(name)).await?;
     apply_operator(&Cluster::of_bed(&bed))?;

@@ -1,4 +1,4 @@
-//! Where the time of a run went, by phase.
+//! Time of a run, by phase.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use slipway_bed::progress::seconds;
 
-/// Phases in the order in which they ended. Some run side by side, so they may add up to more than the whole.
+/// Phases in the order in which they ended. Some run concurrently, so they may add up to more than the whole.
 pub struct Timeline {
     began: Instant,
     phases: Mutex<Vec<(String, Duration)>>,
 }
 
 impl Timeline {
-    /// `before` is what ran before this program could: it is the first phase.
+    /// Starts a timeline; `before` is the first phase, which ran before this program could.
     pub fn start(before: Option<(&str, Duration)>) -> Self {
         let phases = before.map(|(name, took)| (name.to_owned(), took)).into_iter().collect();
         Self { began: Instant::now(), phases: Mutex::new(phases) }
     }
 
-    /// Carries a phase out and notes its time, also when it fails.
+    /// Runs a phase and records its duration, even if it fails.
     pub fn phase<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let outcome = work();

@@ -1,4 +1,4 @@
-//! What becomes of the workers' data: it stays where the NodeSet says so, goes where it says so, and a cordon decides nothing about it.
+//! Data of the workers: it is kept or deleted as the NodeSet specifies, and a cordon does not affect it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use slipway_tests::slurm::Slurm;
 const WORKERS: u32 = 3;
 const FILE: &str = "/scratch/whose";
 
-/// The claims of workers, by name.
+/// Names of the workers' claims, sorted.
 fn claims(slurm: &Slurm) -> Vec<String> {
     let names = slurm.kubectl(&["get", "persistentvolumeclaims", "--output=jsonpath={.items[*].metadata.name}"]).unwrap();
     let mut names: Vec<String> = names.split_whitespace().filter(|name| name.starts_with("scratch-")).map(str::to_owned).collect();
@@ -48,7 +48,7 @@ async fn delete(slurm: &Slurm, cascade: &str) {
     .unwrap();
 }
 
-/// What a worker wrote, once it is there to be asked.
+/// Content of a worker's file, once the worker responds.
 async fn whose(slurm: &Slurm, worker: &str) -> String {
     slurm.until_node(worker, "idle none").await.unwrap();
     eventually(&format!("{worker} to be asked"), async || {
@@ -83,7 +83,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     until_claims(&slurm, &all).await;
     mark(&slurm);
 
-    // Kept when the NodeSet shrinks, found again when it grows.
+    // Kept when the NodeSet is scaled in, found again when it is scaled out.
     slurm.scale(1).unwrap();
     slurm.until_pod_count(1).await.unwrap();
     steadily("the claims to stay", Duration::from_secs(2), async || match claims(&slurm) {
@@ -98,7 +98,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
         assert_eq!(whose(&slurm, &worker).await, worker, "data is kept when the NodeSet shrinks");
     }
 
-    // A cordon, of the node or of the pod, is no scale-in: whoever comes back finds the data.
+    // A cordon, of the node or of the pod, is no scale-in: a recreated worker finds its data.
     retain(&slurm, "Delete", "Retain");
     let host = slurm.host_of("worker-2").unwrap();
     ground.kubectl(&["cordon", &host]).unwrap();
@@ -115,7 +115,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     slurm.until_gone("worker-2", &uid).await.unwrap();
     assert_eq!(whose(&slurm, "worker-2").await, "worker-2", "data is kept under a cordon");
 
-    // Deleted with whoever leaves for good, and with nobody else.
+    // Deleted with a worker that is scaled in, and with no other.
     ground.garbage_collector_knows_our_kinds(&slurm).unwrap();
     let since = Instant::now();
     slurm.scale(2).unwrap();
@@ -125,7 +125,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     assert_eq!(whose(&slurm, "worker-2").await, "", "a new claim is empty");
     assert_eq!(whose(&slurm, "worker-1").await, "worker-1");
 
-    // A NodeSet that goes leaves them or takes them with it.
+    // A NodeSet that is deleted keeps its claims or deletes them.
     retain(&slurm, "Retain", "Retain");
     delete(&slurm, "--cascade=foreground").await;
     slurm.until_pod_count(0).await.unwrap();

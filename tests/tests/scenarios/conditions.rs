@@ -1,5 +1,5 @@
-//! What a Controller says while its pod cannot run, in the words of those who know: kubelet, scheduler, slurmctld. And that it comes up by
-//! itself when that is mended, also where its StatefulSet alone would wait for ever.
+//! A Controller reports why its pod cannot run, in the words of the kubelet, the scheduler or slurmctld. It comes up by itself once that is fixed,
+//! even if its StatefulSet alone would wait forever.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -13,17 +13,17 @@ use slipway_tests::manifest::{CONTROLLER, Manifest};
 use slipway_tests::slurm::Slurm;
 
 const CONTROLLERS: &str = "controllers.slinky.slurm.net/slurm";
-/// slurmctld with a file that nobody checked.
+/// Starts slurmctld with a file that was not checked.
 const CRASH: &str = "echo NoSuchKey=1 > /tmp/slurm.conf; exec slurmctld -D -f /tmp/slurm.conf";
 const GOOD_IMAGE: &str = "localhost/slipway/slurmctld:26.05";
 
-/// A Controller alone, in a namespace of its own.
+/// Applies a Controller alone, in a namespace of its own.
 fn apply(ground: &Ground, namespace: &str, spec: &Value) -> Slurm {
     let manifest = Manifest::demo().unwrap().without("NodeSet").without("RestApi").with("Controller", &json!({ "spec": spec }));
     ground.apply(namespace, manifest).unwrap()
 }
 
-/// Waits until Ready is False and says all of this about the spec as it is written now.
+/// Waits until Ready is False for the newest generation and its message contains all of these words.
 async fn says(slurm: &Slurm, words: &[&str]) {
     let started = Instant::now();
     let message = eventually(&format!("the Controller in {} to say {words:?}", slurm.namespace), async || {
@@ -47,7 +47,7 @@ fn patch(slurm: &Slurm, resource: &str, patch: &Value) -> Instant {
     Instant::now()
 }
 
-/// A volume for the claim that nobody answers.
+/// A volume for the claim that no provisioner serves.
 fn volume(ground: &Ground) -> Value {
     let folder = ground.bed.layout().volumes().join(ground.unique("by-hand"));
     std::fs::create_dir(&folder).unwrap();

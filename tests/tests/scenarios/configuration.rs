@@ -1,4 +1,4 @@
-//! Every kind of configuration change takes effect exactly once, in both modes, under a running job; a mistake takes no effect at all.
+//! Every kind of configuration change takes effect exactly once, in both modes, while a job runs; an invalid change takes no effect at all.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use slipway_tests::slurm::Slurm;
 const SCRIPTS: &str = "scripts";
 const FILES: &str = "slurm-files";
 
-/// How a change should reach slurmctld.
+/// Expected way in which a change reaches slurmctld.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     InPlace,
@@ -41,7 +41,7 @@ struct Scenario {
     /// The user's lines of slurm.conf, without those under test.
     extra_conf: String,
     mode: Mode,
-    /// What the daemons have done up to here, rightly.
+    /// slurmctld's counts so far, all of them expected.
     counts: Counts,
 }
 
@@ -55,7 +55,7 @@ impl Scenario {
         self.patch(&format!("controllers.slinky.slurm.net/{CONTROLLER}"), &patch);
     }
 
-    /// One after the other, as fast as the API server takes them: a program for each would be slower than a kubelet brings the first.
+    /// Applies the lines one after the other, as fast as the API server takes them: a kubectl for each would be slower than a kubelet's first update.
     async fn extras(&self, lines: impl Iterator<Item = String>) {
         let kind = GroupVersionKind::gvk("slinky.slurm.net", "v1beta1", "Controller");
         let api: Api<DynamicObject> =
@@ -70,7 +70,7 @@ impl Scenario {
         self.patch(&format!("configmap/{config_map}"), &json!({ "data": { file: text } }));
     }
 
-    /// One condition of the Controller: its status, reason and message.
+    /// A condition of the Controller: its status, reason and message.
     fn condition(&self, type_: &str) -> Result<[String; 3], String> {
         let object = self.slurm.resource("controller", CONTROLLER)?;
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Scenario {
         Ok(["status", "reason", "message"].map(|field| found[field].as_str().unwrap_or_default().to_owned()))
     }
 
-    /// Waits until what was changed is in use (`shows` on the controller, or on a worker), everybody says so, and it cost what it should.
+    /// Waits until a change is in use (`shows` on the controller, or on a worker) and reported, and checks its cost in starts and reconfigures.
     async fn took_effect_once(&mut self, what: &str, since: Instant, effect: &Effect<'_>) {
         eventually(&format!("{what} to take effect"), async || {
             let seen = effect.look(&self.slurm).map_err(|failure| failure.to_string())?;
@@ -108,7 +108,7 @@ impl Scenario {
     }
 }
 
-/// Where a change can be seen.
+/// Command that shows a change.
 struct Effect<'a> {
     on_worker: bool,
     command: &'a [&'a str],
@@ -125,7 +125,7 @@ impl<'a> Effect<'a> {
     }
 }
 
-/// The same changes in either mode; `round` makes their values differ.
+/// Makes the same changes in either mode; `round` makes their values differ.
 async fn every_change_takes_effect_once(scenario: &mut Scenario, round: u32) {
     let _chapter = chapter("every change takes effect once");
     let since = Instant::now();
@@ -181,7 +181,7 @@ async fn a_mistake_takes_no_effect(scenario: &mut Scenario, round: u32) {
     })
     .await
     .unwrap();
-    // A file of the user's with a mistake, on top.
+    // An invalid file of the user, in addition.
     scenario.file(FILES, "cgroup.conf", "CgroupPlugin=disabled\nNoSuchKey=1\n");
     scenario.extra(&format!("KillWait={}", 70 + round));
     eventually("the Controller to name the file", async || {
@@ -203,7 +203,7 @@ async fn a_mistake_takes_no_effect(scenario: &mut Scenario, round: u32) {
     scenario.took_effect_once("a mended mistake", since, &Effect::config(&shows)).await;
 }
 
-/// A cluster with a running job whose configuration is changed in place.
+/// A cluster with a running job, whose configuration is changed in place.
 async fn scenario(ground: &Ground) -> (Scenario, u64) {
     let scripts =
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": SCRIPTS }, "data": { "prolog.sh": "#!/bin/sh\nexit 0\n" } });
@@ -221,7 +221,7 @@ async fn scenario(ground: &Ground) -> (Scenario, u64) {
     (Scenario { slurm, client: ground.bed.client().await.unwrap(), observer, extra_conf, mode: Mode::InPlace, counts }, job)
 }
 
-/// The job ends as if nothing had happened, and nothing comes late.
+/// Ends the job as if nothing had happened, and checks that nothing comes late.
 async fn the_job_ends(scenario: Scenario, job: u64) {
     let Scenario { slurm, observer, counts, .. } = scenario;
     slurm.release(job).unwrap();

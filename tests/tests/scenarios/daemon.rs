@@ -1,4 +1,4 @@
-//! One worker on each Kubernetes node that suits: it comes and goes with the node, with its labels and with its taints, and no job pays for it.
+//! One worker on each matching Kubernetes node: it is created and deleted with the node, its labels and its taints, and no job is lost.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(5);
-/// What a node must say to get a worker.
+/// Label that a node needs to get a worker.
 const LABEL: &str = "example.org/slurm";
-/// What Slurm calls the worker on the second node, whose annotation says so.
+/// Slurm node name of the worker on the second node, from the node's annotation.
 const SECOND: &str = "gpu-second";
 
 struct Scene<'a> {
@@ -29,7 +29,7 @@ impl Scene<'_> {
         self.ground.kubectl(&["label", "node", node, &format!("{LABEL}{value}")]).unwrap();
     }
 
-    /// A job on one worker that runs until it is released.
+    /// Starts a job on one worker that runs until it is released.
     async fn job_on(&self, node: &str) -> u64 {
         let job = self.slurm.submit_patient_on(node).unwrap();
         self.observer.follow(job);
@@ -43,7 +43,7 @@ impl Scene<'_> {
         self.slurm.until_job(job, "COMPLETED").await.unwrap();
     }
 
-    /// UIDs of the pods of a node of Slurm.
+    /// UID of the pod of a Slurm node; empty if there is none.
     fn uid_on(&self, node: &str) -> String {
         self.slurm.pod_of(node).map(|pod| self.slurm.uid(&pod)).unwrap_or_default()
     }
@@ -70,7 +70,7 @@ impl Scene<'_> {
     }
 }
 
-/// A node that joins gets no worker before it has the label, and then at once.
+/// A new node gets no worker before it has the label, and then at once.
 async fn a_new_node(scene: &Scene<'_>) -> String {
     let _chapter = chapter("a node joins");
     let node = scene.ground.add_node().await.unwrap();
@@ -90,7 +90,7 @@ async fn a_new_node(scene: &Scene<'_>) -> String {
     node
 }
 
-/// A cordoned node keeps its worker, which takes no new jobs; and it gets a new one where that is deleted, as from a DaemonSet.
+/// A cordoned node keeps its worker, which takes no new jobs. If the worker is deleted it gets a new one, as from a DaemonSet.
 async fn a_cordoned_node(scene: &Scene<'_>, node: &str) {
     let _chapter = chapter("a node is cordoned");
     let job = scene.job_on(node).await;
@@ -113,7 +113,7 @@ async fn a_cordoned_node(scene: &Scene<'_>, node: &str) {
     scene.slurm.until_node(node, "idle none").await.unwrap();
 }
 
-/// A taint that lets no pod come leaves the worker alone; one that lets no pod stay takes it away, and with the taint gone it is back.
+/// A NoSchedule taint leaves the worker alone. A NoExecute taint removes it, and it returns once the taint is removed.
 async fn a_tainted_node(scene: &Scene<'_>, node: &str) {
     let _chapter = chapter("a node is tainted");
     let before = scene.uid_on(node);
@@ -168,7 +168,7 @@ async fn a_node_that_does_not_match_any_more(scene: &Scene<'_>, node: &str) {
     scene.until_desired(3).await;
 }
 
-/// A new template reaches every node's worker, one at a time, and the busy one when its job has ended.
+/// A new template reaches every node's worker, one at a time, and the busy one after its job has ended.
 async fn a_new_template(scene: &Scene<'_>, idle: [&str; 2], busy: &str) {
     let _chapter = chapter("a new template reaches every node");
     let job = scene.job_on(busy).await;
@@ -199,7 +199,7 @@ fn switch(scene: &Scene<'_>, mode: &str) {
     scene.slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &patch.to_string()]).unwrap();
 }
 
-/// The modes are switched while a job runs: it ends in its own time, on the worker that it began on.
+/// Switches the modes while a job runs: the job ends undisturbed, on the worker where it started.
 async fn the_other_mode_and_back(scene: &Scene<'_>, nodes: &[String; 3]) {
     let _chapter = chapter("the other mode, and back");
     let node = nodes[0].as_str();
@@ -207,7 +207,7 @@ async fn the_other_mode_and_back(scene: &Scene<'_>, nodes: &[String; 3]) {
     let (before, since) = (scene.uid_on(node), Instant::now());
     scene.observer.demand(2);
     switch(scene, "StatefulSet");
-    // Which of them find room first is the scheduler's to say.
+    // The scheduler decides which of them find room first.
     eventually("two numbered workers to be idle", async || {
         let nodes = scene.slurm.nodes();
         let idle = nodes.split(", ").filter(|node| node.starts_with("worker-") && node.ends_with(" idle none")).count();
@@ -241,7 +241,7 @@ async fn the_other_mode_and_back(scene: &Scene<'_>, nodes: &[String; 3]) {
     scene.observer.demand(0);
 }
 
-/// With its node gone Kubernetes takes the pod away, and Slurm learns of it at once.
+/// When its node is gone Kubernetes deletes the pod, and its Slurm node is DOWN at once.
 async fn a_removed_node(scene: &Scene<'_>, node: &str) {
     let _chapter = chapter("a node is removed");
     scene.ground.bed.kill_node(node.trim_start_matches('n').parse().unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! Everything deleted, in every way that Kubernetes has: it ends, nothing is made again meanwhile, and a second life under the same name works.
+//! Everything is deleted, in every way that Kubernetes has: the deletion ends, nothing is recreated meanwhile, and a new cluster of the same name
+//! works.
 
 use std::time::Instant;
 
@@ -11,21 +12,21 @@ use slipway_tests::slurm::{OPERATOR_USER, Slurm};
 
 const OURS: &str = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net";
 const MADE: &str = "statefulsets,deployments,replicasets,pods,services,configmaps,poddisruptionbudgets,endpointslices";
-/// What is in the namespace without us.
+/// Objects in the namespace that are not ours.
 const USERS: [&str; 2] = ["configmap/kube-root-ca.crt", "configmap/slurm-files"];
 
-/// What we made and is still there.
+/// Objects that we created and that still exist.
 fn left(slurm: &Slurm) -> Vec<String> {
     let names = slurm.kubectl(&["get", MADE, "--output=name"]).unwrap();
     names.lines().map(str::to_owned).filter(|name| !USERS.contains(&name.as_str())).collect()
 }
 
-/// The workers' pods, by UID.
+/// UIDs of the workers' pods.
 fn workers(slurm: &Slurm) -> Vec<String> {
     slurm.pods().unwrap().iter().map(|pod| slurm.uid(pod)).collect()
 }
 
-/// What the operator made, changed or removed, status aside, and but for letting NodeSets go.
+/// Writes of the operator, without status, events and patches of NodeSets, which remove finalizers.
 fn acts(audit: &Audit) -> Vec<String> {
     let writes =
         audit.acts_of(OPERATOR_USER).into_iter().filter(|write| (write.verb.as_str(), write.resource.as_str()) != ("patch", "nodesets"));
@@ -41,14 +42,14 @@ async fn nothing_is_left(slurm: &Slurm) {
     .unwrap();
 }
 
-/// Deletes all our resources and returns what is known of the operator's acts from then on.
+/// Deletes all our resources and returns an audit that starts before the deletion.
 fn delete(ground: &Ground, slurm: &Slurm, cascade: &str) -> Audit {
     let audit = ground.audit();
     slurm.kubectl(&["delete", OURS, "--all", &format!("--cascade={cascade}"), "--wait", "--timeout=10m"]).unwrap();
     audit
 }
 
-/// Applies the same manifest again: Slurm serves, and knows a job of its former life.
+/// Applies the same manifest again: Slurm comes up and knows a job from before the deletion.
 async fn second_life(ground: &Ground, slurm: &Slurm, former_job: u64) -> u64 {
     ground.cluster.apply_text(&slurm.manifest.text(), Some(&slurm.namespace)).unwrap();
     slurm.until_ready(Progress::Quiet).await.unwrap();
@@ -59,7 +60,7 @@ async fn second_life(ground: &Ground, slurm: &Slurm, former_job: u64) -> u64 {
     job.id
 }
 
-/// A cluster at rest that has run a job.
+/// An idle cluster that has run a job.
 async fn cluster(ground: &Ground) -> (Slurm, u64) {
     let slurm = ground.slurm("slurm", Manifest::demo().unwrap()).await.unwrap();
     ground.garbage_collector_knows_our_kinds(&slurm).unwrap();

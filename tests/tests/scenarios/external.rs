@@ -17,10 +17,10 @@ use slipway_tests::slurm::{OPERATOR_USER, Slurm, restart_operator};
 
 use self::outside::{ADDRESS, Outside, PORT};
 
-/// A port of slurmctld's Service that is not its own.
+/// Port of slurmctld's Service that differs from slurmctld's own.
 const SERVICE_PORT: u16 = 7000;
 
-/// The example with slurmctld elsewhere.
+/// The example with an external slurmctld.
 fn manifest() -> Manifest {
     let spec = json!({ "spec": {
         "external": true, "externalConfig": { "host": ADDRESS, "port": PORT },
@@ -29,7 +29,7 @@ fn manifest() -> Manifest {
     Manifest::demo().unwrap().without("ConfigMap").with("Controller", &spec)
 }
 
-/// What stands in the Controller's `Ready` condition.
+/// Message of the Controller's `Ready` condition.
 fn ready_words(slurm: &Slurm) -> String {
     let object = slurm.resource("controller", CONTROLLER).unwrap();
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -37,7 +37,7 @@ fn ready_words(slurm: &Slurm) -> String {
     ready["message"].as_str().unwrap().to_owned()
 }
 
-/// Workers and slurmrestd here, slurmctld there.
+/// Workers and slurmrestd run inside, slurmctld outside.
 async fn workers_register_outside(bed: &Bed, slurm: &Slurm, outside: &Outside) {
     let started = Instant::now();
     for (kind, name) in slurm.manifest.resources() {
@@ -72,7 +72,7 @@ async fn workers_register_outside(bed: &Bed, slurm: &Slurm, outside: &Outside) {
     assert_eq!(nodes, BTreeSet::from(["worker-0", "worker-1"]), "what slurmrestd knows of the outside");
 }
 
-/// The ports of slurmctld's Service are the user's and the one that running daemons dial, and everybody comes through.
+/// slurmctld's Service has the user's port and the one that running daemons use, and every client gets through.
 async fn another_port_leads_to_slurmctld(slurm: &Slurm) {
     let ports = ["get", "service", "slurm-controller", "--output=jsonpath={range .spec.ports[*]}{.port}->{.targetPort} {end}"];
     assert_eq!(slurm.kubectl(&ports).unwrap().trim(), format!("{SERVICE_PORT}->slurmctld 6817->slurmctld"));
@@ -88,7 +88,7 @@ fn two_nodes_answered(output: &str) {
     assert_eq!(hosts, BTreeSet::from(["worker-0", "worker-1"]), "{output}");
 }
 
-/// A new process has no memory of what it wrote. There are two objects of each kind, and all is said about them.
+/// A restarted operator has no memory of its writes. There are two objects of each kind, and every report about them is written.
 async fn a_second_pass_writes_nothing(ground: &Ground, inside: &Slurm) {
     eventually("the Controller to say that its workers run the configuration", async || {
         let said = inside.condition("controller", CONTROLLER, "ConfigurationApplied")?;
@@ -108,12 +108,12 @@ async fn a_second_pass_writes_nothing(ground: &Ground, inside: &Slurm) {
     assert!(writes.is_empty(), "the operator wrote although nothing had changed: {writes:?}");
 }
 
-/// The Controller goes; what is outside does not notice.
+/// Deletes the Controller; slurmctld outside is not affected.
 async fn what_is_outside_outlives_the_controller(ground: &Ground, slurm: &Slurm, outside: &mut Outside) {
     let job = outside.submit_patient().unwrap();
     eventually("the job to run", async || outside.job_is(job, "RUNNING")).await.unwrap();
     let started = outside.run(&["scontrol", "--oneliner", "show", "job", &job.to_string()]).unwrap();
-    // What follows from the job is written by now.
+    // Waits until the operator has written everything that follows from the job.
     slurm.until_all_busy().await.unwrap();
     let audit = ground.audit();
     let workers = ["get", "pods", "--selector=app.kubernetes.io/name=slurmd", "--output=jsonpath={.items[*].metadata.uid}"];

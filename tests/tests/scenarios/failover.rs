@@ -1,4 +1,4 @@
-//! Two slurmctld on one claim: who is in charge is always known, one that freezes is replaced and taken away, and jobs notice nothing.
+//! Two slurmctld on one claim: the active one is always known, a frozen one is replaced and deleted, and jobs are not affected.
 
 use std::time::Instant;
 
@@ -11,16 +11,16 @@ use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
 const PODS: [&str; 2] = ["slurm-controller-0", "slurm-controller-1"];
-/// What a slurmctld says about itself: 204 in charge, 500 standing by.
+/// Asks a slurmctld for its role: 204 active, 500 standby.
 const READYZ: &str = r#"exec 3<>/dev/tcp/127.0.0.1/6817 && printf 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&3
 read -r -t 3 _ code _ <&3 && echo "$code""#;
 
-/// The pods that carry the label of the one in charge.
+/// The pods with the label of the active slurmctld.
 fn labelled(slurm: &Slurm) -> Result<Vec<String>, String> {
     slurm.pods_with("controller.slinky.slurm.net/active=true")
 }
 
-/// Waits until this pod alone is in charge, by its own words and by its label, the other stands by, and Slurm answers.
+/// Waits until this pod alone is active, by its own report and by its label, and the other is standby.
 async fn in_charge(slurm: &Slurm, pod: &str) {
     eventually(&format!("{pod} to be in charge and the other to stand by"), async || {
         let labelled = labelled(slurm)?;

@@ -1,4 +1,4 @@
-//! slurmrestd and slurmctld when their configuration and their keys change, under jobs and a stream of calls.
+//! slurmrestd and slurmctld when their configuration and their keys change, during jobs and a stream of calls.
 
 mod stream;
 
@@ -21,12 +21,12 @@ use slipway_tests::slurm::{OPERATOR_USER, Slurm};
 
 use self::stream::{Call, Outcome, Stream, call};
 
-/// A second RestApi of the same Controller, with two slurmrestd behind a port of its own.
+/// A second RestApi of the same Controller, with two slurmrestd behind its own port.
 const SECOND: &str = "second";
 const SECOND_PORT: u16 = 8080;
-/// The label of its pods.
+/// Label of slurmrestd pods.
 const SLURMRESTD: &str = "app.kubernetes.io/name=slurmrestd";
-/// Of both RestApis together.
+/// Number of slurmrestd of both RestApis.
 const SLURMRESTDS: usize = 3;
 
 struct Scenario {
@@ -34,7 +34,7 @@ struct Scenario {
     slurm: Slurm,
     client: Client,
     observer: Observer,
-    /// How often daemons should have been started up to here.
+    /// Expected number of starts of each daemon so far.
     slurmctld: usize,
     slurmrestd: usize,
 }
@@ -45,13 +45,13 @@ fn random_key() -> String {
     buffer.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-/// A token of Slurm's own user, signed as any client with the key could.
+/// A token of Slurm's own user, signed as any client with the key could sign it.
 #[allow(clippy::disallowed_methods, reason = "a real server runs by the real clock")]
 fn token(key: &str) -> String {
     sign("slurm", &key.as_bytes().to_vec().into(), Timestamp::now()).unwrap().expose_secret().to_owned()
 }
 
-/// Everything but what is said about it.
+/// Writes of the operator, without status and events.
 fn acts(audit: &Audit) -> Vec<Write> {
     let writes = audit.writes_of(OPERATOR_USER).into_iter();
     writes.filter(|write| !write.resource.ends_with("/status") && write.resource != "events").collect()
@@ -78,12 +78,12 @@ impl Scenario {
         self.slurm.kubectl(&["get", "configmap", "slurm-config", "--output=jsonpath={.data.slurm\\.conf}"]).unwrap()
     }
 
-    /// The path of Slurm's nodes at a Service or a pod.
+    /// API path of Slurm's nodes through a Service or a pod.
     fn nodes_at(&self, kind: &str, name: &str, port: u16) -> String {
         format!("/api/v1/namespaces/{}/{kind}/{name}:{port}/proxy/slurm/v0.0.45/nodes/", self.slurm.namespace)
     }
 
-    /// Every slurmrestd by itself, and both Services.
+    /// Checks that every slurmrestd and both Services respond.
     async fn everyone_answers(&self, key: &str) {
         let pods = self.slurm.pods_with(SLURMRESTD).unwrap();
         let mut paths: Vec<_> = pods.iter().map(|pod| self.nodes_at("pods", pod, 6820)).collect();
@@ -95,7 +95,7 @@ impl Scenario {
         }
     }
 
-    /// Waits until the pods of both RestApis are those that they should be, and no others.
+    /// Waits until both RestApis have exactly the pods that they should have.
     async fn restapis_are_ready(&self) {
         eventually("both RestApis to be Ready with their pods alone", async || {
             let pods = self.slurm.pods_with(SLURMRESTD)?;
@@ -110,7 +110,7 @@ impl Scenario {
         .unwrap();
     }
 
-    /// Waits until the Controller says that everybody runs what is published, after slurmctld was started for the last time.
+    /// Waits until the Controller reports that every daemon runs the published configuration, after the last expected start of slurmctld.
     async fn configuration_is_applied(&self) {
         eventually("the Controller to say that its configuration is applied", async || {
             let starts = self.observer.counts("slurmctld").starts;
@@ -135,7 +135,7 @@ impl Scenario {
         assert_eq!(self.observer.counts("slurmrestd").starts, self.slurmrestd, "slurmrestd after {what}");
     }
 
-    /// Somebody edits what is published: it is put back, and nobody restarts for it.
+    /// A foreign edit of the published configuration is reverted, and no daemon restarts for it.
     async fn a_strangers_edit_is_undone(&self) {
         let published = self.configuration();
         let audit = self.ground.audit();
@@ -153,7 +153,7 @@ impl Scenario {
         self.counts_are_right("a stranger's edit");
     }
 
-    /// Each slurmrestd reads a new slurm.conf by one restart.
+    /// Each slurmrestd reads a new slurm.conf through one restart.
     async fn a_change_restarts_everyone_once(&mut self) {
         let since = Instant::now();
         let extra = self.slurm.resource("controller", CONTROLLER).unwrap()["spec"]["extraConf"].as_str().unwrap().to_owned();
@@ -168,7 +168,7 @@ impl Scenario {
         eprintln!("a change of slurm.conf: slurmctld and {SLURMRESTDS} slurmrestd run it after {}", seconds(since.elapsed()));
     }
 
-    /// A new JWT key: slurmctld restarts, nobody else does, and from then on it takes the new tokens and not the old ones.
+    /// A new JWT key: only slurmctld restarts, and from then on it accepts the new tokens and refuses the old ones.
     async fn the_jwt_key_rotates_under_a_stream(&mut self, running: u64, queued: u64) {
         self.observer.look_again().await.unwrap();
         let (old, new) = (self.key("jwt.key"), random_key());
@@ -192,7 +192,7 @@ impl Scenario {
         let calls = stream.calls();
         drop(stream);
         report(&calls, since, known);
-        // Slurm's jobs are seen with the new key by another observer: the first one has a token of the old key.
+        // A second observer reads Slurm's jobs with the new key: the first one has a token of the old key.
         let second = Observer::start(&self.ground.bed, &self.slurm).unwrap();
         second.look_again().await.unwrap();
         assert_eq!(self.observer.losses(), []);
@@ -203,7 +203,7 @@ impl Scenario {
         second.verdict().await.unwrap();
     }
 
-    /// What happens in Slurm with the new key is shown by the operator, which has to have it for that.
+    /// Checks that the operator shows changes in Slurm, for which it needs the new key.
     async fn the_operator_hears_from_slurm(&self) {
         let shows_drain = || -> Result<bool, String> {
             let pod = self.slurm.pod("worker-1").map_err(|failure| failure.to_string())?;
@@ -220,8 +220,8 @@ impl Scenario {
             .unwrap();
     }
 
-    /// A new auth/slurm key: slurmctld and every slurmrestd restart once. A running slurmd keeps the key that it started with until it is told
-    /// to read its configuration, which costs no job.
+    /// A new auth/slurm key: slurmctld and every slurmrestd restart once. A running slurmd keeps its old key until it is told to read its
+    /// configuration, which costs no job.
     async fn the_slurm_key_rotates(&mut self) {
         let since = Instant::now();
         let new = self.rotate("slurm.key");
@@ -260,14 +260,14 @@ impl Scenario {
     }
 }
 
-/// Ok when so many calls with a token ended in this way.
+/// Ok if this many calls with a token had this outcome.
 fn has_calls(stream: &Stream, token: usize, outcome: Outcome, count: usize) -> Result<(), String> {
     let calls = stream.calls();
     let found = calls.iter().filter(|call| call.token == token && call.outcome == outcome).count();
     if found >= count { Ok(()) } else { Err(format!("{found} of {} calls", calls.len())) }
 }
 
-/// Judges a stream: old tokens before, new ones after, no third state but nobody there.
+/// Checks a stream: first the old token is accepted, then the new one, never both; in between calls may fail.
 fn report(calls: &[Call], since: Instant, known: Duration) {
     let of = |token: usize, outcome: Outcome| calls.iter().filter(move |call| call.token == token && call.outcome == outcome);
     let first_new = of(1, Outcome::Accepted).map(|call| call.ended).min().unwrap();
@@ -290,7 +290,7 @@ fn report(calls: &[Call], since: Instant, known: Duration) {
     );
 }
 
-/// A cluster with three slurmrestd behind two RestApis, a job on both workers and one that waits.
+/// A cluster with three slurmrestd behind two RestApis, a job on both workers and a pending one.
 async fn scenario(name: &str) -> (Scenario, [u64; 2]) {
     let ground = Ground::up(name, 2).await.unwrap();
     let second = json!({
@@ -310,12 +310,12 @@ async fn scenario(name: &str) -> (Scenario, [u64; 2]) {
     let scenario = Scenario { ground, slurm, client, observer, slurmctld: 1, slurmrestd: SLURMRESTDS };
     scenario.counts_are_right("coming up");
     scenario.everyone_answers(&scenario.key("jwt.key")).await;
-    // What follows from the job is written by now.
+    // Waits until the operator has written everything that follows from the job.
     scenario.slurm.until_all_busy().await.unwrap();
     (scenario, [running, queued])
 }
 
-/// Both jobs end as if nothing had happened.
+/// Ends both jobs as if nothing had happened.
 async fn both_end(scenario: &Scenario, jobs: [u64; 2]) {
     for job in jobs {
         scenario.slurm.until_job(job, "RUNNING").await.unwrap();
@@ -344,7 +344,7 @@ async fn a_changed_configuration_and_a_new_slurm_key_restart_each_daemon_that_re
     end(scenario);
 }
 
-// The stream goes on while the scenario waits for programs.
+// Two threads, so that the stream continues while the scenario waits for programs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_jwt_key_rotates_under_a_stream_of_calls_and_slurmctld_alone_restarts() {
     let (mut scenario, jobs) = scenario("jwt-key").await;

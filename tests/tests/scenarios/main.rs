@@ -1,4 +1,4 @@
-//! Scenarios on real clusters with real Slurm, and the real programs of Slurm in a lab. One program, because linking one for each takes minutes.
+//! Scenarios on real clusters with real Slurm, and the real programs of Slurm in a lab. One test program, because linking one for each takes minutes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed unwrap is a failed test")]
 
 mod claims;

@@ -1,5 +1,5 @@
-//! Topology and features of Kubernetes nodes are those of Slurm's nodes: seen by `scontrol`, by jobs and by partitions; and a mistake in them harms
-//! nothing.
+//! Topology and features of Kubernetes nodes become those of the Slurm nodes, as `scontrol`, jobs and partitions see them. An invalid value does no
+//! harm.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ const TOPOLOGIES: &str = r#"
       - block: b1
         nodes: ""
 "#;
-/// A partition of those that have a feature.
+/// A partition of the nodes with a feature.
 const BY_FEATURE: &str = "NodeSet=fast Feature=k8s/gpu\nPartitionName=fast Nodes=fast State=UP\n";
 
 fn manifest() -> Manifest {
@@ -48,7 +48,7 @@ fn manifest() -> Manifest {
         .with("Controller", &json!({ "spec": { "extraConf": extra } }))
 }
 
-/// Says something on a Kubernetes node; `-` at the end of a word takes it back.
+/// Annotates a Kubernetes node; `-` at the end of a word removes the annotation.
 fn annotate(ground: &Ground, host: &str, words: &[&str]) {
     let command = ["annotate", "--overwrite", "node", host];
     ground.kubectl(&command.iter().chain(words).copied().collect::<Vec<_>>()).unwrap();
@@ -61,7 +61,7 @@ fn field(slurm: &Slurm, node: &str, name: &str) -> Result<String, String> {
     Ok(found.unwrap_or_default().to_owned())
 }
 
-/// Waits until a node is there and has these features, all of them active; answers how long it took.
+/// Waits until a node has this topology and these features, all of them active; returns the time it took.
 async fn stands(slurm: &Slurm, node: &str, topology: &str, features: &str) -> Duration {
     let since = Instant::now();
     eventually(&format!("{node} at `{topology}` with `{features}`"), async || {
@@ -73,7 +73,7 @@ async fn stands(slurm: &Slurm, node: &str, topology: &str, features: &str) -> Du
     since.elapsed()
 }
 
-/// Status and message of the condition.
+/// Status and message of the `NodeAnnotationsApplied` condition.
 fn said(slurm: &Slurm) -> Option<(String, String)> {
     let nodeset = slurm.resource("nodeset", WORKER).ok()?;
     let condition = nodeset["status"]["conditions"].as_array()?.iter().find(|it| it["type"] == "NodeAnnotationsApplied")?.clone();
@@ -89,7 +89,7 @@ async fn says(slurm: &Slurm, status: &str, words: &[&str]) {
     .unwrap();
 }
 
-/// Waits until these nodes are in the partition, and no others; answers how long it took.
+/// Waits until exactly these nodes are in the partition; returns the time it took.
 async fn members(slurm: &Slurm, partition: &str, expected: &[&str]) -> Duration {
     let since = Instant::now();
     eventually(&format!("{expected:?} in {partition}"), async || {
@@ -114,7 +114,7 @@ async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
     observer.follow(job);
     slurm.until_job(job, "RUNNING").await.unwrap();
 
-    // Under a running job.
+    // While a job runs.
     annotate(&ground, &host, &[&format!("{TOPOLOGY}=tree:s1,rows:b1"), &format!("{FEATURES}=gpu, zone=a")]);
     let took = stands(&slurm, "worker-0", "tree:s1,rows:b1", "worker,k8s/gpu,k8s/zone=a").await;
     eprintln!("topology and features were in Slurm after {}", seconds(took));
@@ -126,7 +126,7 @@ async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
     eprintln!("the node was in the partition of its feature {} later", seconds(took));
     assert_eq!(slurm.show_job(job).unwrap().state, "RUNNING");
 
-    // One that comes has it from the beginning.
+    // A new worker has them from the start.
     annotate(&ground, &other, &[&format!("{TOPOLOGY}=tree:s2"), &format!("{FEATURES}=gpu")]);
     slurm.scale(2).unwrap();
     stands(&slurm, "worker-1", "tree:s2", "worker,k8s/gpu").await;
@@ -135,7 +135,7 @@ async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
     observer.follow(second);
     slurm.until_job(second, "RUNNING").await.unwrap();
 
-    // A mistake is said and changes nothing, neither that which we see nor that which only Slurm sees.
+    // An invalid value is reported and changes nothing, whether we detect it or only Slurm does.
     annotate(&ground, &other, &[&format!("{FEATURES}=gpu&ib")]);
     says(&slurm, "False", &["worker-1", FEATURES, "gpu&ib"]).await;
     annotate(&ground, &other, &[&format!("{FEATURES}=gpu"), &format!("{TOPOLOGY}=tree:nosuch")]);
@@ -146,7 +146,7 @@ async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
     stands(&slurm, "worker-1", "tree:s1", "worker,k8s/gpu").await;
     says(&slurm, "True", &[]).await;
 
-    // Without the annotation the feature goes, the node leaves the partition with its job running on, and its place stays.
+    // Without the annotations the feature is removed, the node leaves the partition while its job runs on, and its topology stays.
     annotate(&ground, &host, &[&format!("{TOPOLOGY}-"), &format!("{FEATURES}-")]);
     stands(&slurm, "worker-0", "tree:s1,rows:b1", "worker").await;
     members(&slurm, "fast", &["worker-1"]).await;
@@ -155,7 +155,7 @@ async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
         slurm.until_job(job, "COMPLETED").await.unwrap();
     }
 
-    // Another pod of the same name stands where its node says.
+    // A recreated pod has the topology of its node.
     let uid = slurm.uid("worker-1");
     slurm.kubectl(&["delete", "pod", "worker-1"]).unwrap();
     slurm.until_gone("worker-1", &uid).await.unwrap();

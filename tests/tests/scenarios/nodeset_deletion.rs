@@ -1,4 +1,4 @@
-//! A NodeSet is deleted while jobs run in it, wait in it and name it: none is lost, slurmctld survives every moment of it, and nothing is left.
+//! A NodeSet is deleted while jobs run in it, wait in it and name it: no job is lost, slurmctld survives a kill at every stage, and nothing is left.
 
 use std::time::Instant;
 
@@ -11,11 +11,11 @@ use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
 const LEAVING: &str = "batch";
-/// A partition of the user's own, with the nodes of both NodeSets.
+/// A user's own partition, with the nodes of both NodeSets.
 const POOL: &str = "PartitionName=pool Nodes=worker,batch MaxTime=UNLIMITED State=UP\n";
 const PATIENT: &str = "until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.5; done";
 
-/// Submits a job to the partition that goes.
+/// Submits a job with these options that runs until it is released.
 fn submit(slurm: &Slurm, options: &[&str]) -> u64 {
     let wrapped = format!("--wrap={PATIENT}");
     let mut command = vec!["sbatch", "--parsable", "--chdir=/tmp", "--exclusive", "--nodes=1", wrapped.as_str()];
@@ -23,7 +23,7 @@ fn submit(slurm: &Slurm, options: &[&str]) -> u64 {
     slurm.on_controller(&command).unwrap().trim().parse().unwrap()
 }
 
-/// Has the user write this after the Controller's own lines.
+/// Sets the Controller's `extraConf`.
 fn set_extra(slurm: &Slurm, extra: &str) {
     let patch = json!({ "spec": { "extraConf": extra } }).to_string();
     slurm.kubectl(&["patch", "controllers.slinky.slurm.net/slurm", "--type=merge", "--patch", &patch]).unwrap();
@@ -38,7 +38,7 @@ async fn until_partition(slurm: &Slurm, partition: &str) {
     .unwrap();
 }
 
-/// Waits until one element of an array runs, and answers the number that it got for itself.
+/// Waits until one element of an array runs, and returns its own job ID.
 async fn until_element(slurm: &Slurm, array: u64) -> u64 {
     eventually(&format!("an element of array {array} to run"), async || {
         let job = format!("--jobs={array}");
@@ -50,7 +50,7 @@ async fn until_element(slurm: &Slurm, array: u64) -> u64 {
     .unwrap()
 }
 
-/// Has Slurm do something; right after its start it refuses for a moment.
+/// Runs a Slurm command until it succeeds: right after its start slurmctld refuses it for a moment.
 async fn tell(slurm: &Slurm, command: &[&str]) {
     eventually(&format!("{command:?}"), async || slurm.on_controller(command).map_err(|failure| failure.to_string())).await.unwrap();
 }
@@ -93,7 +93,7 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     let in_it = format!("--partition={LEAVING}");
     let just_ended = submit(&slurm, &[&in_it, "--nodelist=batch-0"]);
     slurm.until_job(just_ended, "RUNNING").await.unwrap();
-    // One of them came by the partition that both NodeSets share, the other is an element of an array.
+    // One job came through the partition that both NodeSets share, the other is an element of an array.
     let shared = submit(&slurm, &["--partition=pool", "--nodelist=batch-1"]);
     slurm.until_job(shared, "RUNNING").await.unwrap();
     slurm.release_one(just_ended).unwrap();
@@ -124,11 +124,11 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     observer.look_again().await.unwrap();
     assert_eq!(observer.losses(), []);
 
-    // One ends, then the other: their workers go, the jobs that wait are named.
+    // One job ends, then the other: their workers are deleted, and the message names the pending jobs.
     for job in running {
         slurm.release_one(job).unwrap();
         slurm.until_job(job, "COMPLETED").await.unwrap();
-        slurm.until_saved(held).await.unwrap(); // what happened before it is saved with it
+        slurm.until_saved(held).await.unwrap(); // everything before it is saved with it
         slurm.kill_slurmctld().await.unwrap();
     }
     until_it_says(&slurm, "still name partition `batch`").await;
@@ -143,13 +143,13 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     observer.look_again().await.unwrap();
     assert_eq!(observer.losses(), []);
 
-    // People decide about those that wait: one is moved, the others are cancelled.
+    // Users decide about the pending jobs: one is moved, the others are cancelled.
     tell(&slurm, &["scontrol", "update", &format!("jobid={either}"), "partition=worker"]).await;
     for job in [pending, held] {
         observer.excuse(job);
         tell(&slurm, &["scancel", &job.to_string()]).await;
     }
-    // That a waiting job was cancelled is no reason for slurmctld to save: killed, it would find the job again.
+    // slurmctld does not save when a pending job is cancelled: if killed now, it would restore the job.
     slurm.until_saved(either).await.unwrap();
     let since = Instant::now();
     eventually("the NodeSet to be gone", async || match slurm.resource("nodeset", LEAVING) {
@@ -159,7 +159,8 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     .await
     .unwrap();
     eprintln!("it was gone {} after its last job", seconds(since.elapsed()));
-    // The user's own line still names it. Without the NodeSet's line slurmctld would not start again, so both stay until the user has changed it.
+    // The user's own line still names the NodeSet. Without the NodeSet's line slurmctld would not start again, so both stay until the user changes
+    // it.
     eventually("the Controller to say what still names it", async || match slurm.is_ready("controller", "slurm") {
         Err(words) if words.contains("pool") && words.contains(LEAVING) => Ok(()),
         other => Err(format!("{other:?}")),
@@ -169,7 +170,7 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     slurm.kill_slurmctld().await.unwrap();
     until_partition(&slurm, "pool").await;
     set_extra(&slurm, &format!("{extra}{}", POOL.replace(",batch", "")));
-    // slurmctld may just be replaced, to drop the lines; and killed before it saves, it would find the nodes again in what it saved before.
+    // slurmctld may be restarting to drop the lines. If killed before it saves, it would restore the nodes from its last save.
     eventually("slurmctld to save", async || slurm.until_saved(either).await.map_err(|failure| failure.to_string())).await.unwrap();
     slurm.kill_slurmctld().await.unwrap();
     eventually("its partition and its records to be gone", async || {

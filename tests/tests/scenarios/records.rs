@@ -1,4 +1,4 @@
-//! Slurm's records of workers: made anew when what their pods tell about memory changes, gone when nobody wants them, and kept when somebody needs them.
+//! Slurm's records of workers: recreated when their pods' memory changes, deleted when no longer wanted, and kept while something needs them.
 
 use std::time::{Duration, Instant};
 
@@ -11,21 +11,21 @@ use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
 const WORKERS: u32 = 4;
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(8);
 
 fn patch(slurm: &Slurm, patch: &serde_json::Value) {
     slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &patch.to_string()]).unwrap();
 }
 
-/// One value on a node's record, as scontrol shows it; 0 where it does not.
+/// One value of a node's record, as scontrol shows it; 0 if it is absent.
 fn shown(slurm: &Slurm, node: &str, key: &str) -> Result<u64, String> {
     let text = slurm.on_controller(&["scontrol", "show", "node", node]).map_err(|failure| failure.to_string())?;
     let value = text.split_whitespace().find_map(|word| word.strip_prefix(&format!("{key}=")));
     value.map_or(Ok(0), |value| value.parse().map_err(|error| format!("{key} of {node} is {value}: {error}")))
 }
 
-/// What jobs can have of a node's memory.
+/// Memory of a node that jobs can use.
 fn usable(slurm: &Slurm, node: &str) -> Result<u64, String> {
     Ok(shown(slurm, node, "RealMemory")?.saturating_sub(shown(slurm, node, "MemSpecLimit")?))
 }
@@ -57,7 +57,7 @@ async fn until_records(slurm: &Slurm, expected: &[&str]) {
     .unwrap();
 }
 
-/// What the NodeSet says about records.
+/// The NodeSet's message about records.
 fn said(slurm: &Slurm) -> String {
     let condition = slurm.condition("nodeset", WORKER, "RecordsCurrent").unwrap_or_default();
     condition["message"].as_str().unwrap_or_default().to_owned()
@@ -72,14 +72,14 @@ async fn until_said(slurm: &Slurm, words: &str) {
     .unwrap();
 }
 
-/// Reserves a node in an hour.
+/// Reserves a node from an hour on.
 fn reserve(slurm: &Slurm, name: &str, node: &str) {
     let (name, node) = (format!("reservationname={name}"), format!("nodes={node}"));
     let options = ["scontrol", "create", "reservation", &name, &node, "starttime=now+1hour", "duration=10", "users=root"];
     slurm.on_controller(&options).unwrap();
 }
 
-/// Idle workers are registered anew with their memory, a busy one when its job has ended.
+/// Idle workers are registered again with their memory, a busy one after its job has ended.
 async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     let job = slurm.submit_patient_on("worker-0").unwrap();
     observer.follow(job);
@@ -99,7 +99,8 @@ async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     until_value(slurm, "worker-0", 2048, usable).await;
     eprintln!("the busy one had it {} after its job", seconds(since.elapsed()));
 
-    // What slurmd is told by hand counts too. One that is reserved gets its new pod, and its record stays as it was: Slurm heeds no second word.
+    // Values that a user sets for slurmd count too. A reserved worker gets its new pod, but its record stays as it was: Slurm ignores new values for
+    // an existing record.
     reserve(slurm, "meanwhile", "worker-3");
     let (since, before, former) = (Instant::now(), shown(slurm, "worker-3", "RealMemory").unwrap(), slurm.uid("worker-3"));
     patch(slurm, &json!({ "spec": { "extraConf": "RealMemory=4000 Weight=7" } }));
@@ -117,7 +118,7 @@ async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     until_value(slurm, "worker-3", 4000, |slurm, node| shown(slurm, node, "RealMemory")).await;
     eprintln!("the reserved one had it {} after its reservation was gone", seconds(since.elapsed()));
     eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await.unwrap();
-    // Nothing goes on and on.
+    // No worker is replaced again and again.
     let uids: Vec<String> = slurm.pods().unwrap().iter().map(|pod| slurm.uid(pod)).collect();
     steadily("nobody to be replaced", A_WHILE, async || {
         let now: Vec<String> = slurm.pods().unwrap().iter().map(|pod| slurm.uid(pod)).collect();
@@ -127,18 +128,18 @@ async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     .unwrap();
 }
 
-/// A scale-in leaves the records that others need, and those that are not ours.
+/// A scale-in keeps the records that others need, and those that are not ours.
 async fn scale_in(slurm: &Slurm, observer: &Observer) {
     slurm.on_controller(&["scontrol", "create", "nodename=worker-9", "cpus=1", "state=cloud"]).unwrap();
     reserve(slurm, "later", "worker-2");
     let held = slurm.on_controller(&["sbatch", "--parsable", "--chdir=/tmp", "--hold", "--nodelist=worker-3", "--wrap=true"]).unwrap();
     let held = held.trim();
-    slurm.until_saved(held.parse().unwrap()).await.unwrap(); // and with it the reservation, which was made before
+    slurm.until_saved(held.parse().unwrap()).await.unwrap(); // this also saves the reservation, which was created before
     let since = Instant::now();
     slurm.scale(1).unwrap();
     until_records(slurm, &["worker-0", "worker-2", "worker-3", "worker-9"]).await;
     eprintln!("the record of a worker was gone {} after the scale-in", seconds(since.elapsed()));
-    // It may be there again: slurmctld saves what it knows a few seconds later.
+    // The record may be back after this: slurmctld saves its state a few seconds late.
     slurm.kill_slurmctld().await.unwrap();
     until_said(slurm, "record of node `worker-2` stays: reservation `later` names it").await;
     until_said(slurm, &format!("record of node `worker-3` stays: job {held} requires it")).await;
@@ -159,7 +160,7 @@ async fn scale_in(slurm: &Slurm, observer: &Observer) {
     .unwrap();
 }
 
-/// Workers whose records follow them.
+/// Workers whose records are deleted with them.
 async fn cluster(ground: &Ground) -> (Slurm, Observer) {
     let spec = json!({ "spec": {
         "oversubscribeNode": true, "pruneSlurmNodeRecords": "NodeNotFound", "slurmd": { "resources": { "limits": { "memory": "1Gi" } } },

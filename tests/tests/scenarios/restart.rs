@@ -1,5 +1,5 @@
-//! A new process of the operator finds the world as the last one left it: it writes nothing, replaces nobody, has slurmctld read nothing, and what a
-//! user asked for stays.
+//! A restarted operator finds the cluster as the last process left it: it writes nothing, replaces no worker, makes slurmctld read nothing, and keeps
+//! what a user requested.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use slipway_tests::observer::Observer;
 use slipway_tests::passes::passes;
 use slipway_tests::slurm::{OPERATOR_USER, Slurm, restart_operator};
 
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(5);
 const POD_CORDON: &str = "nodeset.slinky.slurm.net/pod-cordon";
 
-/// Edits that mean nothing to Slurm; among them what `kubectl apply` leaves on a resource, and what only a chart changes.
+/// Makes edits that mean nothing to Slurm, among them what `kubectl apply` leaves on a resource and what only a chart changes.
 fn edit_without_meaning(slurm: &Slurm) {
     let controller = format!("controllers.slinky.slurm.net/{CONTROLLER}");
     let edits = [
@@ -31,7 +31,7 @@ fn edit_without_meaning(slurm: &Slurm) {
     slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &chart.to_string()]).unwrap();
 }
 
-/// Waits until the operator has nothing left to write for a while.
+/// Waits until the operator has written nothing for a while.
 async fn until_quiet(ground: &Ground) {
     eventually("the operator to be quiet", async || {
         let audit = ground.audit();

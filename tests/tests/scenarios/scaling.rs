@@ -1,5 +1,5 @@
-//! Workers come and leave without losing a job: scaling in takes the idle ones first and waits for the busy ones, also past slurmctld's death; it
-//! leaves an administrator's drain alone; and only whom a user gives up leaves with its jobs.
+//! Scaling out and in without losing a job: scaling in deletes idle workers first and waits for busy ones, even if slurmctld is killed. It leaves an
+//! administrator's drain alone, and kills jobs only on workers that a user gives up.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ const WORKERS: u32 = 6;
 const LEFT: u32 = 2;
 const SCALE_IN: &str = "draining slurm-operator: Pod is pending termination for scale-in";
 const ADMINS: &str = "draining bad disk";
-/// Ends slurmctld as its container's only child of the first process.
+/// Kills slurmctld, the only child of its container's first process.
 const SIGKILL: &str = "kill -KILL $(cat /proc/1/task/1/children)";
 
-/// A running cluster with a job on each of `busy`, in order, and the one that is idle.
+/// A running cluster with a job on each of `busy`, in order, and one idle worker.
 struct Scenario {
     slurm: Slurm,
     observer: Observer,
@@ -28,17 +28,17 @@ struct Scenario {
 }
 
 impl Scenario {
-    /// Those who are drained to leave, with their jobs.
+    /// Workers that are drained for scale-in, with their jobs.
     fn leaving(&self) -> Vec<(String, u64)> {
         self.busy.iter().filter(|(node, _)| self.slurm.node(node).unwrap() == SCALE_IN).cloned().collect()
     }
 
-    /// The one that an administrator drained.
+    /// The worker that an administrator drained.
     fn admins(&self) -> &str {
         &self.busy[0].0
     }
 
-    /// The idle one leaves at once, the busy ones stay until their jobs have ended.
+    /// Scales in: the idle worker is deleted at once, the busy ones stay until their jobs have ended.
     async fn shrinks(&self) {
         let since = Instant::now();
         self.slurm.scale(LEFT).unwrap();
@@ -62,7 +62,7 @@ impl Scenario {
         assert_eq!(self.observer.losses(), []);
     }
 
-    /// A scale-in that is taken back: who was drained for it takes jobs again, but for the administrator's.
+    /// Takes a scale-in back: workers drained for it take jobs again, except the administrator's.
     async fn takes_it_back(&self) {
         self.slurm.scale(WORKERS - 1).unwrap();
         for (worker, _) in &self.busy[1..] {
@@ -71,7 +71,7 @@ impl Scenario {
         self.nothing_is_lost().await;
         self.slurm.scale(LEFT).unwrap();
         eventually("the drains to be there again", async || {
-            // The administrator's is one of those that leave, or it is not.
+            // The administrator's worker may or may not be among those to be deleted.
             let count = self.leaving().len();
             if count >= self.busy.len() - 1 - LEFT as usize { Ok(()) } else { Err(format!("{count} are drained: {}", self.slurm.nodes())) }
         })
@@ -79,10 +79,10 @@ impl Scenario {
         .unwrap();
     }
 
-    /// slurmctld dies while workers wait to leave: it comes back and knows who drains, and nobody left in between.
+    /// Kills slurmctld while workers wait for deletion: it restarts and knows the drains, and no worker was deleted meanwhile.
     async fn outlives_slurmctld(&self) {
         let (before, leaving) = (self.slurm.pods().unwrap(), self.leaving());
-        // The newest job: with it, all are saved.
+        // Once the newest job is saved, all are.
         self.slurm.until_saved(self.busy[self.busy.len() - 1].1).await.unwrap();
         let since = Instant::now();
         self.slurm.on_controller(&["bash", "-c", SIGKILL]).unwrap();
@@ -98,14 +98,14 @@ impl Scenario {
         self.nothing_is_lost().await;
     }
 
-    /// A worker that a user gives up leaves though it is busy; its job is the user's loss.
+    /// A worker that a user gives up is deleted while busy; the loss of its job is intended.
     async fn leaves_by_wish(&self, worker: &(String, u64), annotation: &str, not_before: Duration) {
         let (pod, job) = worker;
         let uid = self.slurm.uid(pod);
         self.observer.excuse(*job);
         let since = Instant::now();
         self.slurm.kubectl(&["annotate", "pod", pod, annotation]).unwrap();
-        // How long slurmd takes to end is its own affair.
+        // The time that slurmd takes to end does not count.
         eventually(&format!("pod {pod} to be deleted"), async || match self.slurm.pod(pod) {
             Ok(found) if found["metadata"]["uid"] == *uid && found["metadata"]["deletionTimestamp"].is_null() => {
                 Err("it is not".to_owned())
@@ -120,12 +120,12 @@ impl Scenario {
             "{pod} left {} after the wish, and should not before {not_before:?}",
             seconds(since.elapsed())
         );
-        // It was requeued, or ended; nobody waits for it here.
+        // The job was requeued or killed; this scenario does not need it any more.
         let _ = self.slurm.on_controller(&["scancel", &job.to_string()]);
     }
 }
 
-/// A job on three nodes, which find one another by their bare names.
+/// Runs a job on three nodes, which find one another by their bare names.
 async fn bare_names_resolve(slurm: &Slurm) {
     let names = "worker-0 worker-1 worker-2 worker-3 worker-4 worker-5";
     let job = slurm.run_job(3, &format!("srun --label sh -c 'hostname; getent hosts {names} | wc --lines'")).await.unwrap();
@@ -140,7 +140,7 @@ async fn bare_names_resolve(slurm: &Slurm) {
 #[tokio::test]
 async fn a_node_set_grows_from_zero_and_shrinks_to_it_and_loses_no_job() {
     let ground = Ground::up("scaling", 2).await.unwrap();
-    // Whoever leaves with its jobs takes all the time that it is given.
+    // A worker that is deleted with its jobs takes its whole grace period.
     let spec = json!({ "spec": { "oversubscribeNode": true, "template": { "spec": { "terminationGracePeriodSeconds": 5 } } } });
     let manifest = Manifest::demo().unwrap().workers(0).with("NodeSet", &spec);
     let slurm = ground.slurm("slurm", manifest).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_node_set_grows_from_zero_and_shrinks_to_it_and_loses_no_job() {
     eprintln!("from none to {WORKERS} workers in {}", seconds(since.elapsed()));
     bare_names_resolve(&slurm).await;
 
-    // A job on each but one; an administrator drains the first.
+    // A job on each worker but one; an administrator drains the first busy one.
     let busy: Vec<(String, u64)> = (1..WORKERS)
         .map(|number| format!("worker-{number}"))
         .map(|worker| {
@@ -189,7 +189,7 @@ async fn a_node_set_grows_from_zero_and_shrinks_to_it_and_loses_no_job() {
     eprintln!("the others left {} after their jobs were let go", seconds(since.elapsed()));
     observer.verdict().await.unwrap();
 
-    // Who comes back under an old name takes jobs, but for the one that an administrator keeps.
+    // Workers that return under an old name take jobs, except the one that an administrator drained.
     slurm.scale(WORKERS).unwrap();
     for number in 0..WORKERS {
         let worker = format!("worker-{number}");

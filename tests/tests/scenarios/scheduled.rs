@@ -1,5 +1,5 @@
-//! A scheduled update on a real Slurm: its reservation is what the NodeSet says, workers are replaced in it and at no other time, a job from before goes
-//! on to its end, and with the NodeSet the reservation goes.
+//! A scheduled update on a real Slurm: its reservation matches the NodeSet, workers are replaced in it and at no other time, an earlier job runs to
+//! its end, and the reservation is deleted with the NodeSet.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(8);
 const RESERVATION: &str = "SlurmOperatorMaint-worker";
 
@@ -35,13 +35,13 @@ fn schedule(slurm: &Slurm, start: Timestamp, duration: &str, flags: &[&str]) {
     patch(slurm, &json!({ "updateStrategy": { "type": "ScheduledUpdate", "scheduledUpdate": scheduled } }));
 }
 
-/// What `scontrol show reservation` says; empty where there is none.
+/// The reservation in `scontrol show reservation`; empty if there is none.
 fn shown(slurm: &Slurm) -> String {
     let shown = slurm.on_controller(&["scontrol", "--oneliner", "show", "reservation"]).unwrap_or_default();
     shown.lines().find(|line| line.contains(&format!("ReservationName={RESERVATION} "))).unwrap_or_default().to_owned()
 }
 
-/// Waits until Slurm shows the reservation with all of these words; answers how long that took.
+/// Waits until Slurm shows the reservation with all of these words; returns the time it took.
 async fn until_shown(slurm: &Slurm, start: Timestamp, words: &[&str]) -> Duration {
     let (since, begins) = (Instant::now(), format!("StartTime={}", start.strftime("%Y-%m-%dT%H:%M:%S")));
     eventually(&format!("a reservation with {begins} {words:?}"), async || {
@@ -64,7 +64,7 @@ async fn until_unreserved(slurm: &Slurm) -> Duration {
     since.elapsed()
 }
 
-/// Waits until the condition carries this start.
+/// Waits until the condition reports this start.
 async fn until_said(slurm: &Slurm, start: Timestamp) {
     eventually("the NodeSet to tell of it", async || {
         let nodeset = slurm.resource("nodeset", WORKER)?;
@@ -88,7 +88,7 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     slurm.until_job(job, "RUNNING").await.unwrap();
     let busy = slurm.busy().unwrap().remove(0);
 
-    // The reservation is made over a running job, and follows edits.
+    // The reservation is created despite a running job, and follows edits.
     let start = in_seconds(3600);
     schedule(&slurm, start, "30m", &[]);
     let took = until_shown(&slurm, start, &["Duration=00:30:00", "Nodes=worker-[0-2] ", "MAINT", "IGNORE_JOBS", "Users=slurm "]).await;
@@ -100,7 +100,7 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     eprintln!("it followed an edit within {}", seconds(took));
     until_said(&slurm, later).await;
 
-    // Nobody is replaced before it begins.
+    // No worker is replaced before it begins.
     let before = slurm.uids().unwrap();
     patch(&slurm, &json!({ "template": { "metadata": { "annotations": { "example.org/release": "2" } } } }));
     steadily("nobody to be replaced", A_WHILE, async || {
@@ -112,7 +112,7 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     let why = slurm.is_ready("nodeset", WORKER).unwrap_err();
     assert!(why.contains("older template") && why.contains(&later.to_string()), "{why}");
 
-    // In it the idle ones are, the busy one keeps its job, and nobody else's job starts.
+    // During it the idle workers are replaced, the busy one keeps its job, and no other job starts.
     let soon = in_seconds(12);
     schedule(&slurm, soon, "30m", &[]);
     until_shown(&slurm, soon, &["Duration=00:30:00", "Nodes=worker-[0-2] "]).await;
@@ -139,14 +139,14 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     slurm.until_updated(3).await.unwrap();
     assert_eq!(slurm.show_job(waiting).unwrap().state, "PENDING", "{}", shown(&slurm));
 
-    // Another strategy ends it, and what waited runs.
+    // Another strategy ends it, and the pending job runs.
     patch(&slurm, &json!({ "updateStrategy": { "type": "RollingUpdate", "scheduledUpdate": null } }));
     eprintln!("with another strategy it was gone after {}", seconds(until_unreserved(&slurm).await));
     slurm.until_job(waiting, "RUNNING").await.unwrap();
     slurm.release_one(waiting).unwrap();
     slurm.until_job(waiting, "COMPLETED").await.unwrap();
 
-    // A running one goes with the NodeSet: Slurm would not forget nodes that are reserved.
+    // An active reservation is deleted with the NodeSet: Slurm would not delete reserved nodes.
     let soon = in_seconds(6);
     schedule(&slurm, soon, "30m", &[]);
     until_shown(&slurm, soon, &["State=ACTIVE", "Nodes=worker-[0-2] "]).await;

@@ -1,4 +1,4 @@
-//! The committed corpora of hostlists and configurations against the real programs: what we call right and wrong is what they do.
+//! The committed corpora of hostlists and configurations against the real programs: our verdicts have to match theirs.
 
 #[path = "../../../crates/slurm/tests/corpus/cases.rs"]
 mod cases;
@@ -17,8 +17,8 @@ use slipway_tests::cluster::project_root;
 use slipway_tests::expression::expressions;
 use slipway_tests::lab::Lab;
 
-/// Set to write what the real programs answered into the corpora: `SLIPWAY_RECORD=jwks` runs and writes the cases that have `jwks` in
-/// their name, an empty one all.
+/// The cases to record, or `None` to compare. `SLIPWAY_RECORD=jwks` runs the cases that have `jwks` in their name and writes the answers of the real
+/// programs into the corpora; an empty value does so for all.
 fn records() -> Option<String> {
     std::env::var("SLIPWAY_RECORD").ok()
 }
@@ -27,14 +27,14 @@ fn corpus(name: &str) -> PathBuf {
     project_root().join("crates/slurm/tests/corpus").join(name)
 }
 
-/// A lab, when the machine has room for its many short runs; and the turn that it takes.
+/// A lab and the turn that it takes, once the machine has room for its many short runs.
 fn lab() -> (Lab, Turn) {
     let cache = Cache::open().unwrap();
     let turn = Turn::take_blocking(&cache).unwrap();
     (Lab::open(&cache).unwrap(), turn)
 }
 
-/// A text as one word that the shell's `printf %b` turns back into it.
+/// A text as one word that the shell's `printf %b` decodes.
 fn printf_word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"=/_.,-".contains(&byte);
     let mut word = String::new();
@@ -100,7 +100,7 @@ fn a_real_slurmdbd_gives_each_configuration_of_the_corpus_the_recorded_verdict()
     compare("slurmdbd.txt", "slurmdbd.conf", include_str!("../../lab/slurmdbd.sh"));
 }
 
-/// Words that the compiler took apart: slurmctld holds `rl_log_f` and compares the rest by itself.
+/// Words that the compiler split: slurmctld contains `rl_log_f` and compares the rest separately.
 const IN_PIECES: [&str; 1] = ["rl_log_freq="];
 
 #[test]
@@ -110,13 +110,13 @@ fn the_real_programs_know_each_word_of_our_table() {
     let mut count = 0;
     for line in table.lines().filter(|line| !line.starts_with('#')) {
         let fields: Vec<&str> = line.split('\t').collect();
-        // slurmdbd alone tells of these, and its corpus has them.
+        // Only slurmdbd reports these, and its corpus has them.
         for word in fields[2].split(' ').filter(|word| !IN_PIECES.contains(word) && fields[0] != "StorageParameters") {
             writeln!(input, "{} {} {word}", fields[0], fields[1]).unwrap();
             count += 1;
         }
     }
-    // Neither may be found, or the script finds everything.
+    // The script must find neither, or it finds everything.
     input.push_str("SchedulerParameters silent bf_nosuch=\nDebugFlags fatal Nosuch\n");
     let (lab, _turn) = lab();
     let unknown = lab.run(include_str!("../../lab/words.sh"), &input).unwrap();
@@ -125,7 +125,7 @@ fn the_real_programs_know_each_word_of_our_table() {
     assert_eq!(unknown, expected);
 }
 
-/// Expressions that chance would not find.
+/// Expressions that random generation would not find.
 const HOSTILE: &str = include_str!("../../lab/hostile.txt");
 
 #[test]
@@ -175,7 +175,7 @@ fn the_real_scontrol_reads_and_writes_lists_of_hosts_as_we_do() {
             (Err(_), [_, _]) => {}
             (Err(_), _) if narrower.iter().any(|known| known == fields[0]) => {}
             (Err(why), _) => {
-                // Chance spoils one in eight; most of those Slurm refuses too.
+                // One random expression in eight is spoiled; Slurm refuses most of those too.
                 refused_alone += 1;
                 eprintln!("we alone refuse it: {why}");
             }

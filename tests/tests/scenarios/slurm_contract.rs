@@ -1,4 +1,4 @@
-//! A real slurmrestd and slurmctld keep the contract that the stand-in keeps, in every version that they serve.
+//! A real slurmrestd and slurmctld keep the same contract as the simulator, in every version that they serve.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -12,16 +12,16 @@ use slipway_tests::cluster::Cluster;
 use slipway_tests::ground::Ground;
 use slipway_tests::manifest::Manifest;
 
-/// A way from this machine to a Service of the cluster, as long as it lives.
+/// A port-forward from this machine to a Service of the cluster, until it is dropped.
 struct Forward {
     process: Child,
-    /// kubectl ends when nobody reads what it says; a line for each connection fits into the pipe.
+    /// kubectl exits if its output is closed; a line for each connection fits into the pipe.
     _said: BufReader<ChildStdout>,
     url: String,
 }
 
 impl Forward {
-    /// kubectl takes a free port and says which.
+    /// Starts a port-forward; kubectl chooses a free port and prints it.
     fn to(cluster: &Cluster, namespace: &str, service: &str, port: u16) -> Self {
         let mut kubectl = cluster.kubectl_command();
         kubectl.arg("port-forward").arg(format!("--namespace={namespace}")).arg(format!("service/{service}")).arg(format!(":{port}"));

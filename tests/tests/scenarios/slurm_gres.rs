@@ -1,4 +1,4 @@
-//! The committed corpora about generic resources against the real programs: what a node gets, and whether a job can have it.
+//! The committed corpora about generic resources against the real programs: the resources of a node, and if a job can use them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,18 +9,18 @@ use slipway_bed::turn::Turn;
 use slipway_tests::cluster::project_root;
 use slipway_tests::lab::Lab;
 
-/// The lines of a corpus, in their columns.
+/// The lines of a corpus, split into columns.
 fn corpus(name: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(project_root().join("crates/slurm/tests/corpus").join(name)).unwrap();
     text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
-/// A text as one word that the shell's `printf %b` turns back into it.
+/// A text as one word that the shell's `printf %b` decodes.
 fn printf_word(text: &str) -> String {
     text.replace(' ', "\\0040").replace('\'', "\\0047")
 }
 
-/// What came of one case.
+/// Result of one case.
 #[derive(Debug)]
 struct Outcome {
     gres: String,
@@ -30,7 +30,7 @@ struct Outcome {
     found: String,
 }
 
-/// Starts a slurmctld and a slurmd for each case: GresTypes, gres.conf, Gres, and what a job asks for.
+/// Starts a slurmctld and a slurmd for each case: GresTypes, gres.conf, Gres, and the request of a job.
 fn try_all<'a>(cases: impl IntoIterator<Item = [&'a str; 4]>) -> BTreeMap<usize, Outcome> {
     let mut input = String::new();
     for (index, case) in cases.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! ssh into a worker: only for a user who has a job there, only as long as it runs, and inside of it.
+//! ssh into a worker: only for a user with a job there, only while it runs, and confined to it.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use slipway_tests::ground::Ground;
 use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::slurm::Slurm;
 
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(5);
 const NAMESPACE: &str = "slurm";
 const REFUSAL: &str = "Access denied by pam_slurm_adopt: you have no active jobs on this node";
-/// Who is known on the workers. No password of theirs lets anybody in.
+/// Users on the workers. None can log in with a password.
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash
 slurm:x:401:401::/var/lib/slurm:/usr/sbin/nologin
 sshd:x:996:65534::/run/sshd:/usr/sbin/nologin
@@ -22,10 +22,10 @@ nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin
 alice:*:1000:1000::/tmp:/bin/sh
 bob:*:1001:1001::/tmp:/bin/sh
 ";
-/// Where each user's public key is.
+/// Path of each user's public key.
 const KEYS: &str = "AuthorizedKeysFile /etc/ssh/keys/%u\nStrictModes no\n";
 
-/// A place to come from, such as a login node.
+/// A pod to connect from, such as a login node.
 fn client(node_labels: &Value) -> Value {
     let container = json!({ "name": "client", "image": "localhost/slipway/login:26.05", "imagePullPolicy": "IfNotPresent",
         "command": ["sleep", "infinity"] });
@@ -33,7 +33,7 @@ fn client(node_labels: &Value) -> Value {
         "spec": { "terminationGracePeriodSeconds": 0, "nodeSelector": node_labels, "containers": [container] } })
 }
 
-/// Workers that know two users, and that confine what runs there.
+/// Workers that know two users, and that confine jobs.
 fn manifest(public_key: &str) -> Manifest {
     let people = json!({ "passwd": PASSWD, "alice": public_key, "bob": public_key });
     let extra = "ProctrackType=proctrack/cgroup\nTaskPlugin=task/cgroup\nPrologFlags=Contain\nSelectType=select/cons_tres\n\
@@ -55,7 +55,7 @@ fn manifest(public_key: &str) -> Manifest {
         .and(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "people" }, "data": people }))
 }
 
-/// What ssh said and how it ended.
+/// Output and exit status of ssh.
 #[derive(Debug)]
 struct Visit {
     status: i32,
@@ -70,7 +70,7 @@ impl Visit {
 
 const SSH: &str = "ssh -i /key -o BatchMode=yes -o ConnectTimeout=5 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null";
 
-/// Goes to a worker as this user, by the name that Slurm gives it, and runs a command there.
+/// Connects to a worker as this user, by its Slurm node name, and runs a command there.
 fn visit(slurm: &Slurm, user: &str, worker: &str, command: &str) -> Visit {
     let script = format!("{SSH} {user}@{worker}.slurm-workers-slurm '{command}' 2>&1; status=$?; echo; echo $status");
     let output = slurm.on_pod("client", "client", &["sh", "-c", &script]).unwrap();
@@ -94,14 +94,14 @@ fn config_maps(slurm: &Slurm) -> String {
     slurm.kubectl(&["get", "configmaps", "--output=name"]).unwrap()
 }
 
-/// A secret that holds sssd.conf.
+/// A Secret with sssd.conf.
 fn sssd(domain: &str) -> String {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "sssd" },
         "stringData": { "sssd.conf": format!("[sssd]\ndomains = {domain}\n") } })
     .to_string()
 }
 
-/// Waits until all workers are of the present template and ready.
+/// Waits until all workers have the newest template and are ready.
 async fn until_updated(slurm: &Slurm) {
     eventually("all workers to be updated and ready", async || {
         let status = slurm.resource("nodeset", WORKER)?["status"].clone();
@@ -112,14 +112,14 @@ async fn until_updated(slurm: &Slurm) {
     .unwrap();
 }
 
-/// A cluster of workers with sshd, and a pod to come from.
+/// A cluster of workers with sshd, and a pod to connect from.
 struct Scene {
     ground: Ground,
     slurm: Slurm,
 }
 
 impl Scene {
-    /// Brings everything up but the Secret that the workers need.
+    /// Brings up everything except the Secret that the workers need.
     async fn without_secret(name: &str) -> Self {
         let ground = Ground::up(name, 2).await.unwrap();
         let namespace = ground.namespace(NAMESPACE);
@@ -136,7 +136,7 @@ impl Scene {
         Self { ground, slurm }
     }
 
-    /// Gives the workers their sssd.conf.
+    /// Applies the Secret with the workers' sssd.conf.
     fn sssd(&self, domain: &str) {
         self.ground.cluster.apply_text(&sssd(domain), Some(&self.slurm.namespace)).unwrap();
     }
@@ -150,7 +150,7 @@ impl Scene {
 async fn only_who_has_a_job_on_a_worker_gets_in_and_stays_inside_of_it() {
     let scene = Scene::without_secret("ssh").await;
     let slurm = &scene.slurm;
-    // Without the Secret nothing is begun, and it is named.
+    // Without the Secret nothing is created, and the message names it.
     eventually("the NodeSet to name the Secret", async || match slurm.is_ready("nodeset", WORKER) {
         Err(why) if why.contains(&format!("Secret `{}/sssd` does not exist", slurm.namespace)) && why.contains("spec.ssh.sssdConfRef") => {
             Ok(())
@@ -165,12 +165,12 @@ async fn only_who_has_a_job_on_a_worker_gets_in_and_stays_inside_of_it() {
     let files = slurm.on_worker("worker-0", &["stat", "--format=%n %U:%G %a", "/etc/ssh/sshd_config", "/etc/sssd/sssd.conf"]).unwrap();
     assert_eq!(files, "/etc/ssh/sshd_config root:root 600\n/etc/sssd/sssd.conf root:root 600\n");
 
-    // Nobody has a job.
+    // No user has a job.
     let refused = visit(slurm, "alice", "worker-0", "true");
     assert!(refused.is_refused(), "{refused:?}");
     eprintln!("without a job: `{REFUSAL}`");
 
-    // Alice has one, on one worker.
+    // Alice has a job on one worker.
     let job = submit(slurm, "1000", "worker-0");
     slurm.until_job(job, "RUNNING").await.unwrap();
     let since = Instant::now();
@@ -188,7 +188,7 @@ async fn only_who_has_a_job_on_a_worker_gets_in_and_stays_inside_of_it() {
     let root = visit(slurm, "root", "worker-0", "true");
     assert!(root.status == 255 && root.said.contains("Permission denied"), "{root:?}");
 
-    // The session ends with the job, and there is no other.
+    // The session ends with the job, and no other is permitted.
     let stays = format!("{SSH} alice@worker-0.slurm-workers-slurm 'echo in; exec sleep 1000' >/session 2>&1; echo over >>/session");
     scene.in_client(&["sh", "-c", &format!("({stays}) >/dev/null 2>&1 &")]).unwrap();
     let session = async |end: &str| {
@@ -204,7 +204,7 @@ async fn only_who_has_a_job_on_a_worker_gets_in_and_stays_inside_of_it() {
     let since = Instant::now();
     session("over").await;
     eprintln!("the session ended {} after the job was cancelled", seconds(since.elapsed()));
-    // While the job's last process ends sshd closes the door without a word.
+    // While the job's last process ends sshd closes the connection without a message.
     eventually("the refusal to be said", async || {
         let refused = visit(slurm, "alice", "worker-0", "true");
         assert_eq!(refused.status, 255, "{refused:?}");
@@ -221,7 +221,7 @@ async fn sshd_follows_its_configuration_and_goes_when_it_is_switched_off() {
     let slurm = &scene.slurm;
     scene.sssd("one");
     slurm.until_ready(Progress::Quiet).await.unwrap();
-    // Another sshd_config is another template; another sssd.conf is for workers to come.
+    // A new sshd_config is a new template; a new sssd.conf reaches only new workers.
     let uids = || ["worker-0", "worker-1"].map(|pod| slurm.uid(pod));
     let before = uids();
     scene.sssd("two");
@@ -235,7 +235,7 @@ async fn sshd_follows_its_configuration_and_goes_when_it_is_switched_off() {
     assert!(effective.contains("logingracetime 33\n") && effective.contains("usepam yes\n"), "{effective}");
     assert!(slurm.on_worker("worker-0", &["cat", "/etc/sssd/sssd.conf"]).unwrap().contains("two"));
 
-    // Lines that sshd does not understand keep it from starting, and nobody else.
+    // Lines that sshd does not understand keep sshd from starting, and nothing else.
     let is_closed = || {
         let closed = visit(slurm, "alice", "worker-0", "true");
         assert!(closed.status == 255 && closed.said.contains("Connection refused"), "{closed:?}");
@@ -246,7 +246,7 @@ async fn sshd_follows_its_configuration_and_goes_when_it_is_switched_off() {
     let log = slurm.kubectl(&["logs", "worker-0", "--container=slurmd"]).unwrap();
     assert!(log.contains("NoSuchOption") && log.contains("sshd is not started"), "{log}");
 
-    // Off again: nobody listens, and nothing is left.
+    // Disabled again: nothing listens, and no object is left.
     patch(slurm, &json!({ "spec": { "ssh": { "enabled": false } } }));
     until_updated(slurm).await;
     eventually("the ConfigMap to go", async || {

@@ -1,4 +1,4 @@
-//! A running job and a queued one survive slurmctld's death in every way, and nobody starts them again.
+//! A running job and a queued one survive every way of ending slurmctld, and neither is restarted.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use slipway_tests::observer::Observer;
 use slipway_tests::observer::daemon::Counts;
 use slipway_tests::slurm::{SIGKILL, Slurm};
 
-/// A running cluster, the jobs on it and how often slurmctld should have started.
+/// A running cluster, its jobs and the expected number of slurmctld starts.
 struct Scenario {
     ground: Ground,
     slurm: Slurm,
@@ -22,7 +22,7 @@ struct Scenario {
 }
 
 impl Scenario {
-    /// slurmctld was ended: waits until it was started again and knows both jobs as they were.
+    /// Waits, after slurmctld was ended, until it has restarted and reports both jobs as they were.
     async fn survives(&mut self, how: &str, since: Instant) {
         self.starts += 1;
         eventually(&format!("slurmctld to start again after {how}"), async || {
@@ -39,7 +39,7 @@ impl Scenario {
         eprintln!("{how}: jobs seen again after {}", seconds(since.elapsed()));
     }
 
-    /// The nodes but this one.
+    /// All nodes except this one.
     fn others(&self, spare: &str) -> Vec<String> {
         self.ground.nodes().into_iter().filter(|node| node != spare).collect()
     }
@@ -61,9 +61,9 @@ async fn sigkill_slurmctld(slurm: &Slurm, pod: &str) -> Instant {
     Instant::now()
 }
 
-/// A cluster of two workers with a job on both and one that waits; slurmctld was killed while it came up. Its workers are on the first two nodes.
+/// A cluster of two workers with a job on both and a pending one. slurmctld was killed while it came up, and then moved to a node without a worker.
 async fn scenario(ground: Ground) -> Scenario {
-    // The workers stay off one node, and slurmctld can go there.
+    // The workers stay off one node, so that slurmctld can move there.
     let spare = ground.free_node().unwrap();
     ground.kubectl(&["cordon", &spare]).unwrap();
     let slurm = ground.apply("slurm", Manifest::demo().unwrap()).unwrap();
@@ -97,7 +97,7 @@ async fn scenario(ground: Ground) -> Scenario {
     scenario
 }
 
-/// Both jobs end as if nothing had happened, and nobody but Kubernetes did anything about slurmctld.
+/// Ends both jobs as if nothing had happened, and checks that only Kubernetes acted on slurmctld.
 async fn both_jobs_end(scenario: Scenario) {
     let Scenario { ground, slurm, observer, running, queued, .. } = scenario;
     for job in [running, queued] {
@@ -113,7 +113,7 @@ async fn both_jobs_end(scenario: Scenario) {
         );
     }
     observer.verdict().await.unwrap();
-    // What workers show of the jobs and the nodes' cordons is another matter.
+    // Marks on workers for jobs and for cordons of nodes do not count.
     let is_mark = |write: &Write| write.verb == "patch" && (write.name.starts_with("worker-") || write.resource == "poddisruptionbudgets");
     let acts: Vec<_> = observer.operator_acts().into_iter().filter(|write| !is_mark(write)).collect();
     assert_eq!(acts, [], "Kubernetes alone brings slurmctld back");

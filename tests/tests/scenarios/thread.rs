@@ -1,4 +1,4 @@
-//! The whole thread on real parts: manifests a user would write, the operator as a pod, real daemons, a real job.
+//! The whole path on real parts: manifests that a user would write, the operator as a pod, real daemons, a real job.
 
 use std::time::Instant;
 
@@ -42,11 +42,10 @@ async fn a_user_applies_manifests_and_runs_a_job_on_two_nodes() {
     );
 }
 
-/// A new process of the operator has no memory of what it wrote, so its first pass over each object is the hardest one to do
-/// without a write.
+/// A restarted operator has no memory of its writes, so its first reconcile of each object is the hardest one to do without a write.
 async fn a_pass_over_an_unchanged_world_writes_nothing(ground: &Ground, slurm: &Slurm) {
     let _chapter = chapter("a pass over an unchanged world writes nothing");
-    // At rest: everything that was to be said about the last change has been said.
+    // Settled: every report about the last change is written.
     eventually("the Controller to say that its configuration runs everywhere", async || {
         let object = slurm.resource("controller", CONTROLLER)?;
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -82,7 +81,7 @@ async fn an_edited_child_is_repaired(slurm: &Slurm) {
     .unwrap();
 }
 
-/// Without a RestApi nobody can be asked.
+/// Without a RestApi Slurm cannot be queried.
 async fn a_scale_in_that_cannot_be_judged_removes_nothing(slurm: &Slurm) {
     let _chapter = chapter("a scale-in that cannot be judged removes nothing");
     slurm.kubectl(&["delete", "restapis.slinky.slurm.net/slurm", "--wait"]).unwrap();

@@ -1,5 +1,5 @@
-//! Workers get a new template without losing a job: idle ones first, a few at a time; a broken one stops by itself, and what only a chart changed
-//! replaces nobody.
+//! Workers get a new template without losing a job: idle ones first, a few at a time. A broken template stops by itself, and a change by the chart
+//! alone replaces no worker.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,19 @@ use slipway_tests::slurm::Slurm;
 
 const WORKERS: u32 = 6;
 const MAX_UNAVAILABLE: u32 = 2;
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(5);
 
 fn patch(slurm: &Slurm, patch: &serde_json::Value) {
     slurm.kubectl(&["patch", "nodesets.slinky.slurm.net", WORKER, "--type=merge", "--patch", &patch.to_string()]).unwrap();
 }
 
-/// A new template with this value in it.
+/// A patch with a new template that contains this value.
 fn template(value: &str) -> serde_json::Value {
     json!({ "spec": { "template": { "metadata": { "annotations": { "example.org/release": value } } } } })
 }
 
-/// Workers of which two may be away at a time.
+/// Workers of which two may be unavailable at a time.
 async fn cluster(ground: &Ground, workers: u32) -> Slurm {
     let strategy = json!({ "spec": {
         "oversubscribeNode": true, "revisionHistoryLimit": 10,
@@ -48,7 +48,7 @@ async fn a_new_template_reaches_every_worker_and_costs_no_job() {
     let (before, busy) = (slurm.uids().unwrap(), slurm.busy().unwrap());
     observer.demand(usize::try_from(WORKERS - MAX_UNAVAILABLE).unwrap());
 
-    // The idle ones are replaced, the busy ones keep their jobs.
+    // Idle workers are replaced, busy ones keep their jobs.
     let since = Instant::now();
     patch(&slurm, &template("2"));
     eventually("the idle workers to be replaced", async || {

@@ -1,5 +1,5 @@
-//! Workers that vanish: with their pod, with their kubelet, with their node. Slurm learns of it at once, so that no stale node takes a job and those that
-//! were there start anew elsewhere; and who comes under the old name inherits nothing.
+//! Workers that vanish: with their pod, with their kubelet, with their node. Slurm is informed at once, so that no stale node takes a job and the
+//! jobs there restart elsewhere. A new worker of the same name inherits nothing.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use slipway_tests::manifest::Manifest;
 use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(5);
 
 /// A worker that will vanish with its node.
@@ -21,7 +21,7 @@ struct Lost<'a> {
     job: u64,
 }
 
-/// Waits until a job was started anew or waits for it, and says how long that took.
+/// Waits until a job was restarted or is pending again; returns the time it took.
 async fn until_requeued(slurm: &Slurm, observer: &Observer, job: u64, since: Instant) -> Duration {
     eventually(&format!("job {job} to be requeued"), async || match observer.job(job) {
         Some(seen) if seen.restarts > 0 || seen.state == "PENDING" => Ok(since.elapsed()),
@@ -31,12 +31,12 @@ async fn until_requeued(slurm: &Slurm, observer: &Observer, job: u64, since: Ins
     .unwrap()
 }
 
-/// Lets a requeued job start. Slurm has it wait for two minutes, so that nothing of its first life is left.
+/// Lets a requeued job start at once. Slurm delays it by two minutes, so that nothing of its first run is left.
 fn at_once(slurm: &Slurm, job: u64) {
     slurm.on_controller(&["scontrol", "update", &format!("jobid={job}"), "starttime=now"]).unwrap();
 }
 
-/// A running job on one worker, of which the scenario takes away the ground.
+/// Starts a job on a worker that the scenario then removes.
 async fn doomed_job(slurm: &Slurm, observer: &Observer, worker: &str) -> u64 {
     let job = slurm.submit_patient_on(worker).unwrap();
     observer.follow(job);
@@ -46,13 +46,13 @@ async fn doomed_job(slurm: &Slurm, observer: &Observer, worker: &str) -> u64 {
     job
 }
 
-/// Lets a job go to any worker.
+/// Lets a job run on any worker.
 fn anywhere(slurm: &Slurm, job: u64) {
     slurm.on_controller(&["scontrol", "update", &format!("jobid={job}"), "reqnodelist="]).unwrap();
 }
 
-/// A pod that is deleted by force is gone from Kubernetes before anything else: the jobs on it start anew, and its successor takes jobs though the one
-/// before was cordoned.
+/// A force-deleted pod is gone from Kubernetes before anything else: its jobs restart, and its successor takes jobs although the pod before it was
+/// cordoned.
 async fn a_pod_deleted_by_force(slurm: &Slurm, observer: &Observer, worker: &str) {
     let job = doomed_job(slurm, observer, worker).await;
     slurm.kubectl(&["annotate", "pod", worker, "nodeset.slinky.slurm.net/pod-cordon=true"]).unwrap();
@@ -70,7 +70,7 @@ async fn a_pod_deleted_by_force(slurm: &Slurm, observer: &Observer, worker: &str
     slurm.until_job(job, "COMPLETED").await.unwrap();
 }
 
-/// Without its kubelet nobody knows how a worker fares, and its jobs go on: nothing is done.
+/// Without its kubelet the state of a worker is unknown, and its jobs run on: nothing is done.
 async fn nothing_is_done_without_a_kubelet(ground: &Ground, slurm: &Slurm, lost: &Lost<'_>) {
     let Lost { worker, host, uid, job } = lost;
     eventually("Kubernetes to miss the kubelet", async || {
@@ -89,7 +89,7 @@ async fn nothing_is_done_without_a_kubelet(ground: &Ground, slurm: &Slurm, lost:
     .unwrap();
 }
 
-/// With its Node gone Kubernetes takes the pod away after a minute, and then there is no worker any more.
+/// When its Node is gone Kubernetes deletes the pod after a minute, and then the worker no longer exists.
 async fn a_node_that_is_deleted(ground: &Ground, slurm: &Slurm, observer: &Observer, lost: &Lost<'_>) {
     let Lost { worker, host, uid, job } = lost;
     ground.bed.kill_node(host.trim_start_matches('n').parse().unwrap()).unwrap();
@@ -103,7 +103,7 @@ async fn a_node_that_is_deleted(ground: &Ground, slurm: &Slurm, observer: &Obser
     .await
     .unwrap();
     let requeued = until_requeued(slurm, observer, *job, since).await;
-    // In this order: its own worker may be back any moment, and a job that runs there does not move.
+    // In this order: its own worker may be back at any moment, and a job that runs there does not move.
     anywhere(slurm, *job);
     at_once(slurm, *job);
     slurm.until_job(*job, "RUNNING").await.unwrap();
@@ -148,7 +148,7 @@ async fn a_worker_that_vanishes_leaves_no_stale_node_and_its_jobs_start_anew() {
     assert_eq!(slurm.host_of("worker-1").unwrap(), victim);
 
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
-    // Kubernetes misses a kubelet after twenty seconds: time enough for the other.
+    // Kubernetes notices a missing kubelet after twenty seconds: enough time for the other case.
     let job = doomed_job(&slurm, &observer, "worker-1").await;
     let lost = Lost { worker: "worker-1", host: &victim, uid: slurm.uid("worker-1"), job };
     ground.bed.kill_node_part(victim.trim_start_matches('n').parse().unwrap(), "kubelet").unwrap();

@@ -1,5 +1,5 @@
-//! Kubernetes and Slurm in step: cordons and drains of Kubernetes become drains in Slurm and go with their cause, what Slurm does shows on the pods,
-//! and what an administrator decided in Slurm stays through all of it.
+//! Kubernetes and Slurm in sync: cordons and drains of Kubernetes become drains in Slurm and end with their cause, Slurm's state shows on the pods,
+//! and an administrator's drain in Slurm stays throughout.
 
 use std::io::Read;
 use std::process::{Child, Stdio};
@@ -14,7 +14,7 @@ use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
 
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(4);
 const ADMINS: &str = "drained bad fan";
 const POD_CORDON: &str = "nodeset.slinky.slurm.net/pod-cordon";
@@ -22,7 +22,7 @@ const POD_DEADLINE: &str = "nodeset.slinky.slurm.net/pod-deadline";
 const POD_PROTECT: &str = "nodeset.slinky.slurm.net/pod-protect";
 const CORDON_REASON: &str = "nodeset.slinky.slurm.net/node-cordon-reason";
 
-/// What a pod shows of its node in Slurm: our conditions that hold, and our marks.
+/// Slurm node state on a pod: our conditions that are true, and our marks.
 #[derive(Debug, PartialEq, Eq)]
 struct Shown {
     states: Vec<String>,
@@ -41,7 +41,7 @@ fn shown(slurm: &Slurm, pod: &str) -> Shown {
     Shown { states, is_protected: labels[POD_PROTECT] == "true", has_deadline: annotations[POD_DEADLINE].is_string() }
 }
 
-/// Waits until a pod shows this, and says how long it took since `since`.
+/// Waits until a pod shows this, and prints the time since `since`.
 async fn until_shown(slurm: &Slurm, pod: &str, states: &[&str], is_busy: bool, since: Instant) {
     let expected = Shown { states: states.iter().map(|state| (*state).to_owned()).collect(), is_protected: is_busy, has_deadline: is_busy };
     let took = eventually(&format!("pod {pod} to show {expected:?}"), async || {
@@ -53,13 +53,13 @@ async fn until_shown(slurm: &Slurm, pod: &str, states: &[&str], is_busy: bool, s
     eprintln!("{pod} showed {states:?} after {}", seconds(took));
 }
 
-/// Waits until a node is so, and says how long it took.
+/// Waits until a node has this state and reason, and prints the time it took.
 async fn until_node(slurm: &Slurm, node: &str, expected: &str, since: Instant) {
     slurm.until_node(node, expected).await.unwrap();
     eprintln!("{node} was `{expected}` after {}", seconds(since.elapsed()));
 }
 
-/// A node of Kubernetes that is cordoned drains its worker, with the user's words; the administrator's drain beside it stays.
+/// Cordoning a Kubernetes node drains its worker with the user's reason; the administrator's drain of the other worker stays.
 async fn a_cordon_comes_and_goes(ground: &Ground, slurm: &Slurm, hosts: &[String; 2]) {
     let _chapter = chapter("a cordon comes and goes");
     ground.kubectl(&["annotate", "node", &hosts[0], &format!("{CORDON_REASON}=rack 7 is moved")]).unwrap();
@@ -73,7 +73,7 @@ async fn a_cordon_comes_and_goes(ground: &Ground, slurm: &Slurm, hosts: &[String
     until_shown(slurm, "worker-0", &["Allocated"], true, since).await;
     assert_eq!(slurm.node("worker-1").unwrap(), ADMINS);
 
-    // Without words of the user's, ours name node and pod.
+    // Without a reason from the user, ours names node and pod.
     ground.kubectl(&["annotate", "node", &hosts[0], &format!("{CORDON_REASON}-")]).unwrap();
     ground.kubectl(&["cordon", &hosts[0]]).unwrap();
     let words = eventually("worker-0 to be drained", async || match slurm.node("worker-0") {
@@ -86,7 +86,7 @@ async fn a_cordon_comes_and_goes(ground: &Ground, slurm: &Slurm, hosts: &[String
     slurm.until_node("worker-0", "allocated none").await.unwrap();
 }
 
-/// A user's own cordon of a pod stays until the user removes it, whatever else comes and goes.
+/// A user's own cordon of a pod stays until the user removes it, whatever else happens.
 async fn a_users_cordon_stays(ground: &Ground, slurm: &Slurm, host: &str) {
     let _chapter = chapter("a user's cordon stays");
     let since = Instant::now();
@@ -109,7 +109,7 @@ async fn a_users_cordon_stays(ground: &Ground, slurm: &Slurm, host: &str) {
     until_node(slurm, "worker-0", "allocated none", since).await;
 }
 
-/// `kubectl drain` of a node, for its workers alone: the node also carries parts that this test stands on.
+/// `kubectl drain` of a node, for its workers alone: the node also runs parts that this test needs.
 fn kubectl_drain(ground: &Ground, node: &str) -> Child {
     let mut kubectl = ground.cluster.kubectl_command();
     kubectl.args([
@@ -123,7 +123,7 @@ fn kubectl_drain(ground: &Ground, node: &str) -> Child {
     kubectl.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// A drain of a node waits for the job on it, and the worker goes elsewhere and works.
+/// A drain of a node waits for the job on it; then the worker moves to another node and works.
 async fn a_kubernetes_drain_waits_for_the_job(ground: &Ground, slurm: &Slurm, host: &str, job: u64) {
     let _chapter = chapter("kubectl drain waits for the job");
     let uid = slurm.uid("worker-0");
@@ -163,14 +163,14 @@ async fn a_kubernetes_drain_waits_for_the_job(ground: &Ground, slurm: &Slurm, ho
     ground.kubectl(&["uncordon", host]).unwrap();
 }
 
-/// Whether this pod is being deleted or gone.
+/// True if this pod is terminating or gone.
 fn draining_ended(slurm: &Slurm, uid: &str) -> bool {
     slurm.pod("worker-0").map_or(true, |pod| pod["metadata"]["uid"] != uid || pod["metadata"]["deletionTimestamp"].is_string())
 }
 
 #[tokio::test]
 async fn cordons_drains_and_jobs_are_the_same_in_both_worlds() {
-    // One node more than workers: whoever has to leave one finds another.
+    // One more node than workers: a worker that has to move finds a free one.
     let ground = Ground::up("worlds", 3).await.unwrap();
     let slurm = ground.slurm("slurm", Manifest::demo().unwrap()).await.unwrap();
     let observer = Observer::start(&ground.bed, &slurm).unwrap();

@@ -1,5 +1,5 @@
-//! slurmrestd answers wrongly, in each way that the stand-in knows, while a NodeSet shrinks and a busy worker is to leave: nothing is done until it
-//! answers right again, and then soon.
+//! slurmrestd gives wrong answers, with each fault that the simulator knows, while a NodeSet is scaled in and a busy worker is to be deleted. Nothing
+//! is done until the answers are right again, and then soon.
 
 mod proxy;
 
@@ -17,11 +17,11 @@ use slipway_tests::slurm::Slurm;
 
 use self::proxy::{Proxy, send_operator_through};
 
-/// Two looks of the operator at the least.
+/// Long enough for at least two reconciles.
 const HOLD: Duration = Duration::from_secs(4);
-/// Longer than what was last read counts.
+/// Longer than the last snapshot stays valid.
 const LONG_HOLD: Duration = Duration::from_secs(35);
-/// Ways that are visible in lists alone: whoever asks for one node hears the truth, and may act on it.
+/// Faults that affect lists alone: a request for one node gets the truth, and the operator may act on it.
 const TELLS_TRUTH_OF_ONE: [FaultKind; 2] = [FaultKind::EmptyList, FaultKind::HalfList];
 const WAYS: [FaultKind; 12] = [
     FaultKind::ServerError,
@@ -37,10 +37,10 @@ const WAYS: [FaultKind; 12] = [
     FaultKind::Stall,
     FaultKind::Refuse,
 ];
-/// One that is idle, and one that an administrator drained.
+/// An idle worker, and one that an administrator drained.
 const AT_REST: [&str; 2] = ["worker-0", "worker-1"];
 
-/// Everything that the operator could do something to: pods with their UIDs, nodes with state and reason.
+/// Everything that the operator could change: pods with their UIDs, nodes with state and reason.
 fn world(slurm: &Slurm, observer: &Observer) -> BTreeMap<String, String> {
     let path = "--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.metadata.deletionTimestamp}{\"\\n\"}{end}";
     let pods = slurm.kubectl(&["get", "pods", "--selector=app.kubernetes.io/name=slurmd", path]).unwrap();
@@ -49,7 +49,7 @@ fn world(slurm: &Slurm, observer: &Observer) -> BTreeMap<String, String> {
     pods.chain(nodes).collect()
 }
 
-/// For a while, nothing is other than it was.
+/// Checks that nothing changes for a while.
 async fn nothing_changes(slurm: &Slurm, observer: &Observer, before: &BTreeMap<String, String>, during: &str, hold: Duration) {
     steadily(&format!("nothing to change during {during}"), hold, async || {
         observer.look_again().await.map_err(|failure| failure.to_string())?;
@@ -62,7 +62,7 @@ async fn nothing_changes(slurm: &Slurm, observer: &Observer, before: &BTreeMap<S
     .unwrap();
 }
 
-/// What the NodeSet says about Slurm.
+/// Status and message of the NodeSet's `SlurmReachable` condition.
 fn says(slurm: &Slurm) -> String {
     let set = slurm.resource("nodeset", WORKER).unwrap();
     let conditions = set["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -70,7 +70,7 @@ fn says(slurm: &Slurm) -> String {
     format!("SlurmReachable={}: {}", reachable["status"].as_str().unwrap_or_default(), reachable["message"].as_str().unwrap_or_default())
 }
 
-/// The worker with the highest number is to leave and is busy; slurmrestd answers wrongly; its job ends; slurmrestd answers right.
+/// Runs one fault: the busy worker with the highest number is to be deleted, slurmrestd gives wrong answers, the job ends, slurmrestd recovers.
 async fn round(slurm: &Slurm, observer: &Observer, proxy: &Proxy, way: FaultKind, victim: u32, job: u64) {
     let (pod, during) = (format!("worker-{victim}"), format!("{way:?}"));
     let uid = slurm.uid(&pod);
@@ -112,7 +112,7 @@ async fn round(slurm: &Slurm, observer: &Observer, proxy: &Proxy, way: FaultKind
     eprintln!("{during}: {hits} wrong answers; {pod} left {} after the healing; the NodeSet said: {words}", seconds(since.elapsed()));
 }
 
-/// One cluster, and one way after the other.
+/// Runs one fault after the other on one cluster.
 async fn every_way(ground: &Ground, namespace: &str, port: u16, ways: &[FaultKind]) {
     let count = u32::try_from(ways.len() + AT_REST.len()).unwrap();
     let manifest = Manifest::demo().unwrap().workers(count).with("NodeSet", &json!({ "spec": { "oversubscribeNode": true } }));
@@ -121,7 +121,7 @@ async fn every_way(ground: &Ground, namespace: &str, port: u16, ways: &[FaultKin
     let slurm = ground.slurm(namespace, manifest).await.unwrap();
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
 
-    // The highest number leaves first, and none that is at rest.
+    // The worker with the highest number is scaled in first, and none of those at rest.
     let highest_first: Vec<u32> = (u32::try_from(AT_REST.len()).unwrap()..count).rev().collect();
     let jobs: Vec<u64> = highest_first.iter().map(|number| slurm.submit_patient_on(&format!("worker-{number}")).unwrap()).collect();
     for job in &jobs {
@@ -147,8 +147,7 @@ async fn every_way(ground: &Ground, namespace: &str, port: u16, ways: &[FaultKin
 async fn wrong_answers_of_slurmrestd_end_no_job_and_change_nothing() {
     let ground = Ground::alone("wrong", 2).await.unwrap();
     send_operator_through(&ground.cluster).unwrap();
-    // Two clusters, each on a thread: what goes wrong in one is the other's company.
-    // The last way lasts longest, so its cluster has fewer.
+    // Two clusters, each on a thread, so that the faults of both overlap. The last fault lasts longest, so its cluster has fewer.
     let halves = WAYS.split_at(WAYS.len() / 2 + 1);
     std::thread::scope(|scope| {
         for (namespace, port, ways) in [("one", 6820, halves.0), ("two", 6821, halves.1)] {

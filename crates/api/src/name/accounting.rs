@@ -10,7 +10,7 @@ pub fn accounting_pod(accounting: &str) -> String {
     format!("{}-0", accounting_workload(accounting))
 }
 
-/// Whether everything that is named after an Accounting can be.
+/// Checks every name derived from an Accounting.
 pub fn check_accounting(accounting: &str) -> Result<(), Unfit> {
     fit_all([
         ("label value", accounting.to_owned(), Form::Labelled),

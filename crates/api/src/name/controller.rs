@@ -24,17 +24,17 @@ pub fn controller_pod(controller: &str, index: i32) -> String {
     format!("{}-{index}", controller_workload(controller))
 }
 
-/// DNS name of that pod, without the cluster's domain.
+/// DNS name of [`controller_pod`], without the cluster's domain.
 pub fn controller_pod_dns(controller: &str, index: i32, namespace: &str) -> String {
     format!("{}.{}.{namespace}", controller_pod(controller, index), controller_headless_service(controller))
 }
 
-/// Service of the slurmctld with this index, where there are several.
+/// Service of the slurmctld with this index, if there are several.
 pub fn controller_pod_service(controller: &str, index: i32) -> String {
     controller_pod(controller, index)
 }
 
-/// DNS name of that Service, without the cluster's domain.
+/// DNS name of [`controller_pod_service`], without the cluster's domain.
 pub fn controller_pod_service_dns(controller: &str, index: i32, namespace: &str) -> String {
     format!("{}.{namespace}", controller_pod_service(controller, index))
 }
@@ -44,7 +44,7 @@ pub fn controller_dns(controller: &str, namespace: &str) -> String {
     format!("{}.{namespace}", controller_service(controller))
 }
 
-/// Where slurmd and sackd fetch their configuration, by the port of [`controller_service`].
+/// Address from which slurmd and sackd fetch their configuration; `port` is that of [`controller_service`].
 pub fn controller_address(controller: &str, namespace: &str, port: i32) -> String {
     format!("{}:{port}", controller_dns(controller, namespace))
 }
@@ -54,17 +54,17 @@ pub fn controller_config(controller: &str) -> String {
     format!("{controller}-config")
 }
 
-/// Claim that the StatefulSet makes for the state of the slurmctld with this index.
+/// Claim that the StatefulSet creates for the state of the slurmctld with this index.
 pub fn controller_claim(controller: &str, index: i32) -> String {
     format!("{}-{}", volume::STATESAVE, controller_pod(controller, index))
 }
 
-/// Slurm's ClusterName when the user gives none.
+/// Default ClusterName, if the user sets none.
 pub fn default_cluster_name(controller: &str, namespace: &str) -> String {
     format!("{namespace}_{controller}")
 }
 
-/// Whether everything that is named after a Controller can be.
+/// Checks every name derived from a Controller.
 pub fn check_controller(controller: &str) -> Result<(), Unfit> {
     fit_all([
         ("label value", controller.to_owned(), Form::Labelled),

@@ -1,23 +1,23 @@
-//! What Kubernetes demands of a name.
+//! Kubernetes' rules for names.
 
 use std::fmt;
 
-/// The form of a name, which depends on the kind of object.
+/// Form of a name; it depends on the kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// ConfigMap, Secret, claim, pod and most others: labels with dots between.
     Subdomain,
-    /// A name that is also the value of a label, such as that of a pod: as a [`Self::Subdomain`], but shorter.
+    /// A name that is also a label value, such as that of a pod: like a [`Self::Subdomain`], but shorter.
     Labelled,
-    /// A hostname or a Service. Servers before 1.36 also want a letter first for a Service; they say so themselves.
+    /// A hostname or a Service. Servers before 1.36 also require a Service to start with a letter, and report it themselves.
     Hostname,
-    /// A StatefulSet: its pods carry its name and a hash in one label, and that is refused when it gets longer than 63. The hash has eight
-    /// to ten characters: a longer name works until the next change of the template.
+    /// A StatefulSet. Its pods carry its name and a hash in one label, which is refused if it is longer than 63. The hash has eight to ten
+    /// characters: a longer name works only until the next change of the template.
     StatefulSet,
 }
 
 impl Form {
-    /// The most characters.
+    /// Maximum number of characters.
     pub fn max(self) -> usize {
         match self {
             Self::Subdomain => 253,
@@ -49,7 +49,7 @@ fn is_label(text: &str) -> bool {
         && text.ends_with(|last| last != '-')
 }
 
-/// A derived name that Kubernetes would refuse: which one, why, and what to do.
+/// A derived name that Kubernetes would refuse, with the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     what: &'static str,
@@ -75,12 +75,12 @@ impl fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// Whether `what` can have this name.
+/// The name if `what` can have it, else the reason.
 pub fn fit(what: &'static str, name: String, form: Form) -> Result<String, Unfit> {
     if form.has(&name) && name.len() <= form.max() { Ok(name) } else { Err(Unfit { what, name, form }) }
 }
 
-/// Whether all these can be.
+/// Checks all of these names.
 pub(super) fn fit_all<const N: usize>(names: [(&'static str, String, Form); N]) -> Result<(), Unfit> {
     names.into_iter().try_for_each(|(what, name, form)| fit(what, name, form).map(drop))
 }

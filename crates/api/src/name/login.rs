@@ -15,7 +15,7 @@ pub fn login_host_keys(loginset: &str) -> String {
     format!("{loginset}-ssh-host-keys")
 }
 
-/// Whether everything that is named after a LoginSet can be.
+/// Checks every name derived from a LoginSet.
 pub fn check_loginset(loginset: &str) -> Result<(), Unfit> {
     fit_all([
         ("Service", login_workload(loginset), Form::Hostname),

@@ -5,7 +5,7 @@ pub fn restapi_workload(restapi: &str) -> String {
     format!("{restapi}-restapi")
 }
 
-/// Whether everything that is named after a RestApi can be.
+/// Checks every name derived from a RestApi.
 pub fn check_restapi(restapi: &str) -> Result<(), Unfit> {
     fit_all([("label value", restapi.to_owned(), Form::Labelled), ("Service", restapi_workload(restapi), Form::Hostname)])
 }

@@ -4,7 +4,7 @@ use rstest::rstest;
 use super::*;
 use crate::image;
 
-/// Every derived name of the public API, for resources that are named by one letter. `derived.tsv` is a copy of its tables.
+/// Every derived name of the public API, for resources with one-letter names. `derived.tsv` is a copy of its tables.
 fn derived() -> Vec<(&'static str, &'static str, String)> {
     vec![
         ("Controller", "StatefulSet", controller_workload("X")),
@@ -140,7 +140,7 @@ fn a_name_that_cannot_be_is_explained(#[case] outcome: Result<(), Unfit>, #[case
     assert_eq!(outcome.err().map(|unfit| unfit.to_string()).as_deref(), words);
 }
 
-/// RFC 1123's label, as Kubernetes reads it, said as plainly as possible.
+/// True for an RFC 1123 label as Kubernetes defines it, written as plainly as possible.
 fn is_dns_label(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_outer = |byte: &u8| is_inner(*byte) && *byte != b'-';

@@ -1,6 +1,6 @@
 use super::form::{Form, Unfit, fit_all};
 
-/// Secret of a Token for which the user names none.
+/// Secret of a Token if the user names none.
 pub fn token_secret(token: &str, username: &str) -> String {
     format!("{token}-jwt-{username}")
 }
@@ -8,7 +8,7 @@ pub fn token_secret(token: &str, username: &str) -> String {
 /// Key in that Secret, unless the user names another.
 pub const TOKEN_KEY: &str = "SLURM_JWT";
 
-/// Whether the Secret can have this name. User names may hold what names of Secrets cannot.
+/// Checks the name of the Secret. User names may contain characters that names of Secrets cannot.
 pub fn check_token(token: &str, username: &str) -> Result<(), Unfit> {
     fit_all([("Secret", token_secret(token, username), Form::Subdomain)])
 }

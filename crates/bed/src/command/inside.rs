@@ -1,4 +1,4 @@
-//! Entry points of the bed's own processes; each replaces or becomes one of them.
+//! Entry points of the bed's own processes; each runs as one of them or execs it.
 
 use std::path::PathBuf;
 
@@ -11,23 +11,23 @@ use slipway_bed::{keeper, ns};
 
 #[derive(Subcommand)]
 pub(crate) enum Inside {
-    /// Keep a bed.
+    /// Run as the keeper of a bed.
     Keep { cache: PathBuf, name: BedName },
     /// Clean up after a keeper.
     Sweep { cache: PathBuf, name: BedName, keeper: i32 },
-    /// Enter a control group and become `unshare`.
+    /// Enter a control group and exec `unshare`.
     Stage {
         cgroup: String,
         #[arg(trailing_var_arg = true, required = true)]
         inner: Vec<String>,
     },
-    /// Be the first process of a bed.
+    /// Run as the first process of a bed.
     Bed { root: PathBuf },
-    /// Be the first process of a node.
+    /// Run as the first process of a node.
     Node { root: PathBuf, index: u8 },
 }
 
-/// Returns only when the process has nothing more to do; a clean end is a failure without words.
+/// Runs the process and returns when it has nothing more to do. A clean exit is returned as the failure "ended".
 pub(crate) fn run(verb: Inside) -> Failure {
     let ended = || Failure::new("ended");
     let keep = |cache: PathBuf, name: BedName| {

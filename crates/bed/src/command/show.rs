@@ -1,4 +1,4 @@
-//! What `status` and `logs` print.
+//! Output of `status`, `images` and `logs`.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use slipway_bed::name::BedName;
 use slipway_bed::progress::Progress;
 use slipway_bed::{doctor, tool, up};
 
-/// The beds that have a folder, alive or not.
+/// Beds that have a folder, running or not.
 pub(crate) fn bed_names(cache: &Cache) -> Result<Vec<BedName>, Failure> {
     let folder = cache.folder("beds")?;
     let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -83,7 +83,7 @@ fn describe(bed: &Bed, layout: &Layout) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Builds what is missing and lists every image with its archive.
+/// Builds missing images and lists every image with its archive.
 pub(crate) fn images(cache: &Cache, all: bool) -> Result<(), Failure> {
     doctor::check(cache)?;
     tool::ensure(cache, Progress::Shown)?;

@@ -1,4 +1,4 @@
-//! Built images on disk, each file named after what it was made of.
+//! Built images on disk; each file name contains a hash of the image's inputs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,29 +8,29 @@ use super::Image;
 use crate::cache::Cache;
 use crate::failure::{Context, Failure};
 
-/// How many versions of one image are kept: going back and forth between two checkouts costs no rebuild.
+/// Number of versions kept per image, so that switching between two checkouts costs no rebuild.
 const KEPT: usize = 3;
 
 /// An image in an OCI archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
-    /// The name under which it is imported.
+    /// Name under which it is imported.
     pub reference: String,
     pub path: PathBuf,
-    /// The digest of its manifest.
+    /// Digest of its manifest.
     pub digest: String,
 }
 
 impl Archive {
-    /// The archive of `image` made with `key`; `None` where it has not been made.
+    /// The archive of `image` built with `key`, or `None` if it has not been built.
     pub(super) fn find(cache: &Cache, image: Image, key: &str) -> Option<Self> {
         let path = Self::path(cache, image, key);
-        // The digest is written last, so its presence says that the archive is whole.
+        // The digest is written last, so its presence proves that the archive is complete.
         let digest = fs::read_to_string(digest_path(&path)).ok()?.trim().to_owned();
         (path.is_file() && !digest.is_empty()).then(|| Self { reference: image.reference(), path, digest })
     }
 
-    /// Moves a finished archive and its digest to their place, and forgets the oldest versions of the same image.
+    /// Moves a finished archive and its digest into place, and removes the oldest versions of the same image.
     pub(super) fn keep(cache: &Cache, image: Image, key: &str, made: &Path, made_digest: &Path) -> Result<Self, Failure> {
         cache.folder("images/archive")?;
         let path = Self::path(cache, image, key);
@@ -54,7 +54,7 @@ fn digest_path(archive: &Path) -> PathBuf {
     archive.with_extension("digest")
 }
 
-/// Removes all but the newest `kept` archives whose names start with `prefix`. One that cannot be removed only costs space.
+/// Removes all but the newest `kept` archives whose names start with `prefix`. A failed removal only costs space.
 fn forget_oldest(folder: &Path, prefix: &str, kept: usize) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut archives: Vec<(SystemTime, PathBuf)> = entries

@@ -1,4 +1,4 @@
-//! The root of a distribution's suite, made from its packages: what images stand on where no registry is at hand.
+//! Root file system of a distribution's suite, built from its packages: the base of images when no registry is available.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use crate::failure::{Context, Failure};
 use crate::progress::Progress;
 use crate::tool::apt;
 
-/// What the root has and leaves out. The apt and dpkg options stay in the root, so packages added later obey them too.
+/// Contents of the root. The apt and dpkg options stay in the root, so they apply to packages added later too.
 const OPTIONS: [&str; 9] = [
     "--mode=root",
     "--variant=minbase",
     "--include=ca-certificates,hostname,iproute2,netbase,procps,tini",
     "--aptopt=APT::Install-Recommends \"false\"",
-    // A mirror's copy of a moving suite may be older than that suite's own promise of freshness.
+    // A mirror's copy of a moving suite may be older than the suite's Valid-Until date allows.
     "--aptopt=Acquire::Check-Valid-Until \"false\"",
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -27,7 +27,7 @@ const OPTIONS: [&str; 9] = [
     "--dpkgopt=path-include=/usr/share/doc/*/copyright",
 ];
 
-/// A suite's root in a tar file.
+/// Root file system of a suite in a tar file.
 pub(super) struct Base {
     pub(super) suite: Suite,
     pub(super) key: String,
@@ -35,7 +35,7 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Where the root of `suite` is or will be.
+    /// The root of `suite`, built or not.
     pub(super) fn of(cache: &Cache, suite: Suite) -> Self {
         let mut hash = Sha256::new();
         for part in [suite.0].iter().chain(&OPTIONS) {
@@ -47,12 +47,12 @@ impl Base {
         Self { suite, key, tar }
     }
 
-    /// The name of the image made of it.
+    /// Name of the image built from it.
     pub(super) fn reference(&self) -> String {
         format!("localhost/slipway/debian:{}-{}", self.suite.0, self.key)
     }
 
-    /// Makes the root unless it is there.
+    /// Builds the root if it is missing.
     pub(super) fn ensure(&self, cache: &Cache, progress: Progress) -> Result<(), Failure> {
         if self.tar.is_file() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Making the images that are not there yet, or whose ingredients have changed.
+//! Builds images that are missing or whose inputs have changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,26 +15,26 @@ use crate::failure::{Context, Failure};
 use crate::program::Program;
 use crate::progress::{Progress, Step};
 
-/// Programs that are built elsewhere and put into an image; needed only where that image is asked for.
+/// Programs that are built elsewhere and copied into an image; needed only if that image is requested.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     pub coredns: Option<PathBuf>,
     pub operator: Option<PathBuf>,
 }
 
-/// One image that is asked for, and what it would be made of now.
+/// A requested image and its current inputs.
 struct Wanted {
     image: Image,
     base: Option<Base>,
-    /// The files it copies: their names in the Containerfile and where they are.
+    /// Files that it copies: the name in the Containerfile and the path.
     files: Vec<(String, PathBuf)>,
     key: String,
 }
 
-/// Builds what is missing or stale of `images` and returns all of them in the order asked for.
+/// Builds the missing or outdated ones of `images` and returns all of them in the requested order.
 ///
-/// One build runs at a time per cache; an interrupted one is taken up where it stopped. Fails where a program of `inputs` is
-/// missing, where a package mirror cannot be reached, and where an instruction of the Containerfile fails.
+/// One build runs at a time per cache; an interrupted build resumes where it stopped. Fails if a program of `inputs` is missing, if a package mirror
+/// is unreachable, or if an instruction of the Containerfile fails.
 pub fn build(cache: &Cache, progress: Progress, images: &[Image], inputs: &Inputs) -> Result<Vec<Archive>, Failure> {
     let step = progress.step("looking at the images");
     let _lock = cache.lock("images", &step)?;
@@ -106,7 +106,7 @@ impl Wanted {
     }
 }
 
-/// Where the files are that an image copies: a program that was built elsewhere, or files beside the Containerfile.
+/// Paths of the files that an image copies: a program built elsewhere, or files next to the Containerfile.
 fn locate(ingredients: &Ingredients, image: Image, program: Option<&Path>) -> Result<Vec<(String, PathBuf)>, Failure> {
     let beside = |name: &String| match (image, program) {
         (Image::Slurm(..) | Image::Mariadb, _) => Ok((name.clone(), Path::new(FOLDER).join(name))),
@@ -116,7 +116,7 @@ fn locate(ingredients: &Ingredients, image: Image, program: Option<&Path>) -> Re
     ingredients.files.iter().map(beside).collect()
 }
 
-/// Gathers the files of one build in a folder of their own, so that nothing else is read into it.
+/// Copies the files of one build into a folder of their own, so that the build reads nothing else.
 fn fill(context: &Path, files: &[(String, PathBuf)]) -> Result<(), Failure> {
     if context.exists() {
         fs::remove_dir_all(context).context(|| format!("could not clear {}", context.display()))?;
@@ -132,13 +132,13 @@ fn fill(context: &Path, files: &[(String, PathBuf)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The digest of a file's content. By a program, because hashing a large binary in an unoptimised build takes seconds.
+/// Digest of a file's content. Computed by `sha256sum`, because hashing a large binary in an unoptimised build takes seconds.
 fn file_digest(path: &Path) -> Result<String, Failure> {
     let line = Program::new("sha256sum").arg("--binary").arg("--").arg(path).output()?;
     Ok(line.split_whitespace().next().unwrap_or_default().to_owned())
 }
 
-/// Compiles the process that holds a pod's namespaces; without a library, as its image has none.
+/// Compiles the process that holds a pod's namespaces. It is linked statically, because its image has no libraries.
 fn compile_pause(cache: &Cache, step: &Step) -> Result<PathBuf, Failure> {
     let source = Path::new(FOLDER).join("pause.c");
     let text = fs::read(&source).context(|| format!("could not read {}", source.display()))?;

@@ -1,4 +1,4 @@
-//! Images unpacked once into a template containerd root, from which every node starts with a copy made of hard links.
+//! Template containerd root with all images unpacked once. Every node starts with a copy of it, made of hard links.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,20 +15,20 @@ use crate::failure::{Context, Failure};
 use crate::program::Program;
 use crate::progress::Progress;
 
-/// The two files in a containerd root that are written in place. A hard link would change both roots; everything else is
-/// written once under a new name.
+/// The two files in a containerd root that are written in place. A hard link would change both roots. All other files are written once under a new
+/// name.
 const DATABASES: [&str; 2] = ["io.containerd.metadata.v1.bolt/meta.db", "io.containerd.snapshotter.v1.overlayfs/metadata.db"];
-/// The list of what a template holds, and a file whose time is the template's last use.
+/// The list of images in a template, and a file whose mtime is the template's last use.
 const LIST: &str = "images.json";
 const USED: &str = "used";
-/// How many templates stay, and for how long one stays after its last use, so that no bed is still copying it.
+/// Number of templates kept, and the time one is kept after its last use, so that no bed is still copying it.
 const KEPT: usize = 3;
 const UNUSED: Duration = Duration::from_hours(1);
 
-/// The names of images and the digests of what they stand for.
+/// Image names and the digests of the images.
 type Content = BTreeMap<String, String>;
 
-/// A template that exists.
+/// An existing template.
 #[derive(Debug)]
 struct Template {
     path: PathBuf,
@@ -36,10 +36,10 @@ struct Template {
     used: SystemTime,
 }
 
-/// A folder whose `containerd` is a containerd root that holds exactly `archives`, unpacked.
+/// A folder whose `containerd` subfolder is a containerd root with exactly `archives` unpacked.
 ///
-/// Where there is none it is made from the template that differs least, so that one changed image costs one import.
-/// Fails where containerd does not start or refuses an archive.
+/// A missing one is made from the template that differs least, so that one changed image costs one import. Fails if containerd does not start or
+/// rejects an archive.
 pub fn golden(cache: &Cache, progress: Progress, archives: &[Archive]) -> Result<PathBuf, Failure> {
     let wanted: Content = archives.iter().map(|archive| (archive.reference.clone(), archive.digest.clone())).collect();
     let folder = cache.folder("golden")?;
@@ -99,7 +99,7 @@ fn key(content: &Content) -> String {
     short(hash)
 }
 
-/// Which images to take out of a template and which to bring in.
+/// Images to remove from a template, and images to import.
 #[derive(Debug, PartialEq, Eq)]
 struct Changes {
     forget: Vec<String>,
@@ -114,7 +114,8 @@ fn changes(have: &Content, want: &Content) -> Changes {
     }
 }
 
-/// The template from which the fewest images have to be imported; of equals the one with the least to forget, then the newest.
+/// The template that needs the fewest imports; among equals the one with the fewest images to forget, then the newest. `None` if none saves an
+/// import.
 fn closest<'a>(templates: &'a [Template], wanted: &Content) -> Option<&'a Template> {
     templates.iter().filter(|template| changes(&template.content, wanted).import.len() < wanted.len()).min_by_key(|template| {
         let changes = changes(&template.content, wanted);
@@ -122,7 +123,7 @@ fn closest<'a>(templates: &'a [Template], wanted: &Content) -> Option<&'a Templa
     })
 }
 
-/// Every finished template. One that cannot be read is as good as none.
+/// Every finished template. An unreadable one is skipped.
 fn templates(folder: &Path) -> Vec<Template> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let read = |path: PathBuf| {
@@ -133,7 +134,7 @@ fn templates(folder: &Path) -> Vec<Template> {
     entries.flatten().filter_map(|entry| read(entry.path())).collect()
 }
 
-/// Copies a containerd root without its bytes: hard links, but for the two files that are written in place.
+/// Copies a containerd root as hard links, except the two files that are written in place.
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     Program::new("cp").arg("-al").arg(from).arg(to).output()?;
     for database in DATABASES {
@@ -144,16 +145,16 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Remembers the time of use; a template whose time cannot be set is only forgotten earlier.
+/// Records the time of use. If that fails, the template is only removed earlier.
 fn mark_used(place: &Path) {
     let _ = fs::write(place.join(USED), "the time of this file says when the template was last used\n");
 }
 
-/// Removes templates that are neither among the newest nor used lately. Failing to only costs space.
+/// Removes templates that are neither among the newest nor recently used. A failed removal only costs space.
 fn prune(mut templates: Vec<Template>) {
     templates.sort_by_key(|template| std::cmp::Reverse(template.used));
     for old in templates.iter().skip(KEPT).filter(|template| template.used.elapsed().is_ok_and(|age| age > UNUSED)) {
-        // The list goes first: without it the folder no longer counts as a template, however far the removal gets.
+        // The list is removed first: without it the folder no longer counts as a template, even if the rest of the removal fails.
         if fs::remove_file(old.path.join(LIST)).is_ok() {
             let _ = fs::remove_dir_all(&old.path);
         }

@@ -1,4 +1,4 @@
-//! The images of a bed: which there are, what they are called, and how they are made from the folder `images/`.
+//! Images of a bed: the set of them, their names, and how they are built from the folder `images/`.
 
 mod archive;
 mod base;
@@ -16,15 +16,15 @@ pub use archive::Archive;
 pub use build::{Inputs, build};
 pub use golden::golden;
 
-/// The folder with the Containerfile and what it copies.
+/// Folder with the Containerfile and the files it copies.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../images");
 
-/// A release of Slurm that a suite of the distribution carries.
+/// A Slurm release that a suite of the distribution packages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Release {
     #[default]
     Slurm26_05,
-    /// For tests of an upgrade.
+    /// For upgrade tests.
     Slurm24_11,
 }
 
@@ -44,11 +44,11 @@ impl Release {
     }
 }
 
-/// A suite of the distribution, by the name its mirrors know.
+/// A suite of the distribution, by its name on the mirrors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Suite(&'static str);
 
-/// What runs in the pods of a Slurm cluster.
+/// A component that runs in the pods of a Slurm cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Daemon {
     Slurmctld,
@@ -63,7 +63,7 @@ impl Daemon {
     pub const ALL: [Self; 5] = [Self::Slurmctld, Self::Slurmd, Self::Slurmdbd, Self::Slurmrestd, Self::Login];
 }
 
-/// One image, which is one target of the Containerfile.
+/// One image; it corresponds to one target of the Containerfile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Image {
     Pause,
@@ -74,13 +74,13 @@ pub enum Image {
 }
 
 impl Image {
-    /// The operator and every daemon of a Slurm cluster that it makes.
+    /// The operator and every daemon of the Slurm clusters it creates.
     pub fn of_slurm() -> Vec<Self> {
         let daemons = Daemon::ALL.map(|daemon| Self::Slurm(daemon, Release::default()));
         [Self::Operator].into_iter().chain(daemons).collect()
     }
 
-    /// The name by which a pod asks for it. It starts with `localhost`, so nothing ever looks for it in a registry.
+    /// Name used in a pod's spec. It starts with `localhost`, so it is never looked up in a registry.
     pub fn reference(self) -> String {
         format!("localhost/slipway/{}:{}", self.target(), self.tag())
     }
@@ -110,17 +110,17 @@ impl Image {
         }
     }
 
-    /// The suite on which it is built where its target has a base.
+    /// Suite that it is built on, if its target has a base.
     fn suite(self) -> Suite {
         match self {
             Self::Slurm(_, release) => release.suite(),
-            // The newest C library runs what any older one was linked with.
+            // The newest C library runs programs linked against any older one.
             Self::Pause | Self::CoreDns | Self::Mariadb | Self::Operator => Release::default().suite(),
         }
     }
 }
 
-/// Short, as a person names it: `slurmctld:26.05`.
+/// Short form, such as `slurmctld:26.05`.
 impl Display for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.target(), self.tag())

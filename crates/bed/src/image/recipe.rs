@@ -1,4 +1,4 @@
-//! The Containerfile taken apart, so that an image is made anew exactly when something it is made of has changed.
+//! Parses the Containerfile, so that an image is rebuilt exactly when one of its inputs has changed.
 
 use std::fs;
 use std::path::Path;
@@ -16,18 +16,18 @@ struct Stage {
     name: String,
     /// The stage or image it starts from.
     from: String,
-    /// Its instructions with comments and blank lines left out.
+    /// Its instructions without comments and blank lines.
     text: String,
 }
 
-/// What a target is made of.
+/// Inputs of a target.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ingredients {
-    /// The instructions of the target and of every stage it needs.
+    /// Instructions of the target and of every stage it needs.
     text: String,
-    /// Files copied out of the build's folder.
+    /// Files copied from the build context.
     pub(super) files: Vec<String>,
-    /// Whether it stands on the base image.
+    /// True if it is built on the base image.
     pub(super) on_base: bool,
 }
 
@@ -52,7 +52,7 @@ impl Recipe {
         Self { stages }
     }
 
-    /// What `target` is made of; `None` where there is no such target.
+    /// The inputs of `target`, or `None` if there is no such target.
     pub(super) fn ingredients(&self, target: &str) -> Option<Ingredients> {
         let stage = self.stages.iter().find(|stage| stage.name == target)?;
         let mut found = Ingredients { text: String::new(), files: Vec::new(), on_base: stage.from == "${BASE}" };
@@ -76,14 +76,14 @@ impl Recipe {
 }
 
 impl Ingredients {
-    /// A name for exactly this content: of the instructions, the base, and the files (each by its name and a digest).
+    /// Hash of exactly this content: the instructions, the base, and the files (each by name and digest).
     pub(super) fn key(&self, base: Option<&str>, files: &[(String, String)]) -> String {
         let mut hash = Sha256::new();
         for part in [self.text.as_str(), base.unwrap_or("scratch")]
             .into_iter()
             .chain(files.iter().flat_map(|(name, digest)| [name.as_str(), digest]))
         {
-            // The length keeps two parts from being read as one.
+            // The length keeps two parts from being hashed like one.
             hash.update(part.len().to_le_bytes());
             hash.update(part.as_bytes());
         }
@@ -91,7 +91,7 @@ impl Ingredients {
     }
 }
 
-/// The first twelve digits of a hash: enough to tell apart what one cache ever holds, short enough for a file name.
+/// The first twelve digits of a hash: enough to be unique in one cache, short enough for a file name.
 pub(super) fn short(hash: Sha256) -> String {
     let digits = format!("{:x}", hash.finalize());
     digits[..12].to_owned()

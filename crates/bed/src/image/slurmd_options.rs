@@ -1,4 +1,4 @@
-//! Tables for `images/entrypoint/slurmd-options.awk`, run as the entry point runs it, with a pretended machine.
+//! Table tests for `images/entrypoint/slurmd-options.awk`, run as the entry point runs it, with a fake slurmd that describes the machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::FOLDER;
 
-/// A machine of 8 cores with two threads each and 24,000 MiB.
+/// A machine with 8 cores, two threads each, and 24,000 MiB.
 const MACHINE: &str = "#!/bin/sh
 test \"$1\" = -C || exit 1
 echo 'NodeName=w0 CPUs=16 Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=24000'
@@ -28,11 +28,11 @@ impl Machine {
         Self { folder }
     }
 
-    /// The words slurmd would get after `-D`.
+    /// Arguments that slurmd would get after `-D`.
     fn words(&self, env: &[(&str, &str)], args: &[&str]) -> Vec<String> {
         let script = format!("{FOLDER}/entrypoint/slurmd-options.awk");
         let path = format!("{}:{}", self.folder.display(), std::env::var("PATH").unwrap());
-        // The same two lines as in the entry point, then every word with an end that no word can contain.
+        // The same two lines as in the entry point. Then each argument ends with a NUL, which no argument can contain.
         let shell = r#"options=$(awk -f "$0" -- "$@"); eval "set -- $options"; for word; do printf '%s\0' "$word"; done"#;
         let output = Command::new("sh")
             .args(["-euc", shell, &script])

@@ -1,4 +1,4 @@
-//! buildah, with everything it writes inside the cache and everything it starts or mounts gone when it ends.
+//! Runs buildah. Everything it writes is in the cache; everything it starts or mounts is gone when it ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::failure::{Context, Failure, tail};
 use crate::program::Program;
 use crate::progress::Step;
 
-/// Words of apt that tell a network that does not answer from a mistake in a package list.
+/// apt messages that distinguish an unreachable network from a mistake in a package list.
 const NETWORK: [&str; 5] =
     ["Failed to fetch", "Could not resolve", "Temporary failure resolving", "Could not connect", "Unable to connect"];
 
-/// A program in mount and process namespaces of its own that ends when this process ends, however it ends: an interrupted
-/// build leaves neither mounts nor processes on the machine.
+/// A program in its own mount and PID namespaces that is killed when this process ends for any reason. An interrupted build leaves neither mounts nor
+/// processes on the machine.
 pub(super) fn contained(program: &str) -> Program {
     Program::new("setpriv")
         .args(["--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"])
         .arg(program)
 }
 
-/// Where layers of images live. Whoever opens it must hold the lock `images`.
+/// Store of image layers. The caller of `open` must hold the lock `images`.
 pub(super) struct Store {
     root: PathBuf,
     run: PathBuf,
@@ -31,7 +31,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens the store and clears what an interrupted build left.
+    /// Opens the store and removes what an interrupted build left.
     pub(super) fn open(cache: &Cache, step: &Step) -> Result<Self, Failure> {
         let (run, tmp) = (cache.path("images/run"), cache.path("images/tmp"));
         for folder in [&run, &tmp] {
@@ -50,12 +50,12 @@ impl Store {
         Ok(store)
     }
 
-    /// A folder for what is being made; empty at the start of every build.
+    /// Folder for intermediate files; empty when the store is opened.
     pub(super) fn tmp(&self) -> &Path {
         &self.tmp
     }
 
-    /// Makes the image that other images start from, unless it is there.
+    /// Creates the image that other images start from, if it is missing.
     pub(super) fn ensure_base(&self, base: &Base, step: &Step) -> Result<(), Failure> {
         let reference = base.reference();
         if self.buildah().args(["inspect", "--type", "image", &reference]).output().is_ok() {
@@ -70,7 +70,7 @@ impl Store {
         Ok(())
     }
 
-    /// Builds one target of the Containerfile out of the files in `context`.
+    /// Builds one target of the Containerfile from the files in `context`.
     pub(super) fn build(
         &self,
         image: Image,
@@ -94,8 +94,8 @@ impl Store {
             .map_err(|_| Failure::new(format!("the image {image} could not be built")).with_log(&log).advise(advice(&log)))
     }
 
-    /// Writes an image to an archive and its digest to a second file. Compressed: that costs a second and saves three quarters
-    /// of the space here and in every template.
+    /// Writes an image to an archive and its digest to a second file. Compression costs a second and saves three quarters of the space, here and in
+    /// every template.
     pub(super) fn export(&self, image: Image, archive: &Path, digest: &Path) -> Result<(), Failure> {
         let reference = image.reference();
         let mut target = std::ffi::OsString::from("oci-archive:");
@@ -105,7 +105,7 @@ impl Store {
         Ok(())
     }
 
-    /// Drops layers that no image needs any more. Failing to only costs space.
+    /// Deletes layers that no image needs any more. A failure only costs space.
     pub(super) fn prune(&self) {
         let _ = self.buildah().args(["rmi", "--prune"]).output();
     }

@@ -1,4 +1,4 @@
-//! The first process of a bed: its network, the control plane's parts, its nodes.
+//! First process of a bed: sets up its network and runs the control plane's parts and the nodes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::failure::{Context, Failure};
 use crate::layout::{CONTROL_PLANE, Layout, SERVICE_RANGE, node_address, node_name, pod_range};
 use crate::patience::Patience;
 
-/// Sets the namespaces up and supervises; returns only when that failed.
+/// Sets up the namespaces and supervises; returns only on failure.
 pub fn run(layout: &Layout) -> Failure {
     match set_up(layout) {
         Ok(supervisor) => {
@@ -38,7 +38,7 @@ fn set_up(layout: &Layout) -> Result<Supervisor, Failure> {
     ip(&format!("addr add {CONTROL_PLANE}/24 dev br0"))?;
     ip("link set br0 up")?;
     net_sysctl("ipv4/ip_forward", "1")?;
-    // Nodes reach one another's pods through this namespace; without this the kernel would tell them of a shorter way.
+    // Nodes reach each other's pods through this namespace; without this the kernel would redirect them to a shorter route.
     net_sysctl("ipv4/conf/all/send_redirects", "0")?;
     net_sysctl("ipv4/conf/br0/send_redirects", "0")?;
     Supervisor::listen(&layout.control())
@@ -58,14 +58,14 @@ fn add_node(supervisor: &mut Supervisor, layout: &Layout, index: u8, nodes: &mut
     ip(&format!("link set v{name} master br0 up"))?;
     ip(&format!("route replace {} via {}", pod_range(index), node_address(index)))?;
     nodes.insert(index);
-    // Services reach this namespace through the kube-proxy of a node that lives.
+    // This namespace reaches Services through the kube-proxy of a running node.
     if let Some(gate) = nodes.iter().find(|index| supervisor.is_running(&node_name(**index))) {
         ip(&format!("route replace {SERVICE_RANGE} via {}", node_address(*gate)))?;
     }
     Ok(())
 }
 
-/// The node's `unshare` starts in our network; its link can be made once it has left.
+/// Waits until the node's `unshare` has left our network namespace. Its link can be created only then.
 fn wait_for_own_network(pid: Pid, name: &str) -> Result<(), Failure> {
     let ours = std::fs::read_link("/proc/self/ns/net").context(|| "could not read our network namespace".to_owned())?;
     let mut patience = Patience::start();

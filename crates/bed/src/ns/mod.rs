@@ -1,4 +1,4 @@
-//! What runs inside a bed's namespaces: the first process of the bed and of each node.
+//! Code that runs inside a bed's namespaces: the first process of the bed and of each node.
 
 pub mod bed;
 pub mod node;

@@ -1,4 +1,4 @@
-//! The first process of a node: what a machine of its own would have, then containerd, kubelet and kube-proxy.
+//! First process of a node: sets up what a separate machine would have, then starts containerd, kubelet and kube-proxy.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::spec::Spec;
 
 /// Files below `/proc/sys` that the kubelet sets although they belong to the whole machine, with the values it wants.
 ///
-/// It gives up when it cannot write them, and a read-only `/proc/sys` does not help. So each is covered by a small file that
-/// already holds the wanted value: the kubelet is content and the machine keeps its own.
+/// The kubelet exits if it cannot write them, and a read-only `/proc/sys` does not help. So each is covered by a small file that already holds the
+/// wanted value. The kubelet finds that value and the machine keeps its own.
 const MACHINE_SYSCTLS: [(&str, &str); 6] = [
     ("vm/overcommit_memory", "1"),
     ("vm/panic_on_oom", "0"),
@@ -28,7 +28,7 @@ const MACHINE_SYSCTLS: [(&str, &str); 6] = [
     ("kernel/keys/root_maxbytes", "25000000"),
 ];
 
-/// Sets the namespaces up, starts the node's parts and supervises them; returns only when that failed.
+/// Sets up the namespaces, starts the node's parts and supervises them; returns only on failure.
 pub fn run(layout: &Layout, index: u8) -> Failure {
     match start(layout, index) {
         Ok(supervisor) => supervisor.run(|_, _| Err(Failure::new("this request is not for a node"))),
@@ -47,7 +47,7 @@ fn start(layout: &Layout, index: u8) -> Result<Supervisor, Failure> {
     unpack_images(&spec.golden, &node)?;
     bind(&node.lib(), "/var/lib")?;
     bind(&node.log_folder(), "/var/log")?;
-    // Above, because the socket of an earlier life of this node must be gone before anything waits for it.
+    // Done this early, because the socket of an earlier run of this node must be removed before anything waits for it.
     let mut supervisor = Supervisor::listen(&node.control())?;
     share_mounts()?;
     set_up_network(index)?;
@@ -71,9 +71,9 @@ fn start(layout: &Layout, index: u8) -> Result<Supervisor, Failure> {
     Ok(supervisor)
 }
 
-/// Gives the node every image at once: hard links to a root in which they were unpacked before.
+/// Gives the node all images at once: hard links to a root in which they are already unpacked.
 ///
-/// Blobs and committed layers are never written in place, so sharing them is safe; the two databases are, so they are copied.
+/// Blobs and committed layers are never written in place, so they can be shared. The two databases are, so they are copied.
 fn unpack_images(golden: &Path, node: &NodeLayout) -> Result<(), Failure> {
     let containerd = node.lib().join("containerd");
     if containerd.exists() {

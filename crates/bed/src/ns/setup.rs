@@ -1,4 +1,4 @@
-//! Small steps that a bed's and a node's first process have in common.
+//! Setup steps shared by the first process of a bed and of a node.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use crate::failure::{Context, Failure};
 use crate::program::Program;
 
-/// Own `/proc` and an empty `/run`, invisible outside.
+/// Mounts a private `/proc` and an empty `/run`, invisible outside, and sets the host name.
 pub(super) fn private_root(hostname: &str) -> Result<(), Failure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .context(|| "could not make the mounts private".to_owned())?;
@@ -20,17 +20,17 @@ pub(super) fn mount_fresh(kind: &str, target: &str) -> Result<(), Failure> {
     mount(kind, target, kind, MountFlags::empty(), None).context(|| format!("could not mount {kind} on {target}"))
 }
 
-/// Lets mounts travel from here into the namespaces below, as containers expect.
+/// Propagates mounts from here into the namespaces below, as containers expect.
 pub(super) fn share_mounts() -> Result<(), Failure> {
     mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC).context(|| "could not share the mounts".to_owned())
 }
 
-/// Runs `ip` with words split at blanks.
+/// Runs `ip` with arguments split at whitespace.
 pub(super) fn ip(words: &str) -> Result<(), Failure> {
     Program::new("ip").args(words.split_whitespace()).output().map(drop)
 }
 
-/// Sets a kernel value that belongs to this network namespace alone.
+/// Sets a sysctl that belongs to this network namespace alone.
 pub(super) fn net_sysctl(name: &str, value: &str) -> Result<(), Failure> {
     let path = Path::new("/proc/sys/net").join(name);
     std::fs::write(&path, value).context(|| format!("could not write {}", path.display()))

@@ -1,4 +1,4 @@
-//! Pid 1 of a namespace: starts parts on request, reaps every process that ends, remembers how parts ended.
+//! PID 1 of a namespace: starts parts on request, reaps every process that ends, records how parts ended.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -16,30 +16,30 @@ use crate::failure::{Context, Failure};
 use crate::patience::Patience;
 use crate::progress::seconds;
 
-/// How often ended processes are looked for. They wait as zombies meanwhile, which costs nothing.
+/// Interval for reaping ended processes. They stay zombies until then, which costs nothing.
 const REAP: Duration = Duration::from_millis(100);
-/// How long a part that ended by itself waits before it is started again.
+/// Delay before a part that ended by itself is restarted.
 const RESTART: Duration = Duration::from_millis(300);
-/// Kubernetes' daemons are written in Go and collect garbage when their memory has doubled. At five times they use some more memory, of which a machine
-/// has enough, and fewer cores, of which tests want all.
+/// Garbage collector setting for Kubernetes' daemons, which are written in Go. By default they collect when their memory has doubled. At five times
+/// they use some more memory, of which a machine has enough, and less CPU, of which tests need all.
 const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "400");
 
 type Asked = (Request, Sender<Answer>);
 
-/// The parts of one namespace. All of its methods run on one thread, so that a part's pid is never reaped behind our back.
+/// Parts of one namespace. All methods run on one thread, so that no other code reaps a part's PID.
 pub(super) struct Supervisor {
     parts: BTreeMap<String, PartState>,
-    /// How parts are started, with the restarts they have left.
+    /// Definitions of the parts, with the restarts they have left.
     recipes: BTreeMap<String, Part>,
-    /// Parts to be started again, and when.
+    /// Parts to restart, and when.
     due: Vec<(Instant, Part)>,
     requests: Receiver<Asked>,
 }
 
 impl Supervisor {
-    /// Listens at `socket` from now on.
+    /// Starts listening at `socket`.
     pub(super) fn listen(socket: &Path) -> Result<Self, Failure> {
-        // Left by an earlier life of this node; its listener is gone.
+        // Left by an earlier run of this node; its listener is gone.
         let _ = std::fs::remove_file(socket);
         let listener = UnixListener::bind(socket).context(|| format!("could not listen at {}", socket.display()))?;
         let (sender, requests) = mpsc::channel();
@@ -52,7 +52,7 @@ impl Supervisor {
         Ok(Self { parts: BTreeMap::new(), recipes: BTreeMap::new(), due: Vec::new(), requests })
     }
 
-    /// Starts a daemon of ours.
+    /// Starts one of our daemons.
     pub(super) fn start(&mut self, part: &Part) -> Result<(), Failure> {
         let mut command = Command::new(&part.program);
         command.args(&part.args).env(GARBAGE_COLLECTION.0, GARBAGE_COLLECTION.1);
@@ -69,14 +69,14 @@ impl Supervisor {
         command.stdin(Stdio::null()).stdout(open()?).stderr(open()?);
         let child = command.spawn().context(|| format!("could not start {name}"))?;
         let pid = Pid::from_child(&child);
-        // The handle is given up on purpose: `reap` waits for all processes, ours and orphans alike.
+        // The handle is dropped on purpose: `reap` waits for all processes, ours and orphans alike.
         drop(child);
         let state = PartState { name: name.to_owned(), log: log.to_owned(), life: Life::Running { pid: pid.as_raw_nonzero().get() } };
         self.parts.insert(name.to_owned(), state);
         Ok(pid)
     }
 
-    /// Answers requests for ever; `carry_out` decides those that only a bed or only a node understands.
+    /// Answers requests forever; `carry_out` handles those that only a bed or only a node accepts.
     pub(super) fn run(mut self, mut carry_out: impl FnMut(&mut Self, &Request) -> Result<(), Failure>) -> Failure {
         loop {
             match self.requests.recv_timeout(REAP) {
@@ -89,7 +89,7 @@ impl Supervisor {
                         Request::AddNode(_) => carry_out(&mut self, &request),
                     };
                     let answer = outcome.map(|()| self.parts.values().cloned().collect()).map_err(|failure| failure.to_string());
-                    // Whoever asked may have gone meanwhile.
+                    // The client may have disconnected in the meantime.
                     let _ = reply.send(answer);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -105,7 +105,7 @@ impl Supervisor {
         let (due, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.due).into_iter().partition(|(at, _)| *at <= now);
         self.due = later;
         for (_, part) in due {
-            // Killed on request in the meantime: then it stays down.
+            // A part that was killed on request in the meantime stays down.
             let waits = self.parts.get(&part.name).is_some_and(|state| state.life == Life::Restarting);
             if waits && let Err(failure) = self.start(&part) {
                 self.set_life(&part.name, Life::Ended(failure.to_string()));
@@ -174,7 +174,7 @@ fn converse(mut stream: UnixStream, sender: &Sender<Asked>) {
     }
 }
 
-/// Waits until a file appears; for sockets of daemons that were just started.
+/// Waits until a file appears, such as the socket of a daemon that was just started.
 pub(super) fn wait_for_file(path: &Path) -> Result<(), Failure> {
     let mut patience = Patience::start();
     while !path.exists() {

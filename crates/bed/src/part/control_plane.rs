@@ -7,10 +7,10 @@ use crate::pki::Pki;
 use crate::spec::Spec;
 use crate::timer;
 
-/// Without these the controller manager alone needs 4 to 6 seconds more to start its controllers.
+/// Client rate limits. Without these the controller manager alone takes 4 to 6 seconds longer to start its controllers.
 const FAST: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
 
-/// Every write is recorded with who, what and the answer, reads are not: tests count writes.
+/// Audit policy: every write is recorded with user, object and response, reads are not. Tests count writes.
 pub const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -23,7 +23,7 @@ rules:
 pub fn etcd(layout: &Layout, spec: &Spec) -> Part {
     let client = "http://127.0.0.1:2379".to_owned();
     let mut args = flags([
-        // On the bed's own tmpfs: its life is the bed's, and no disk is slower than memory.
+        // On the bed's own tmpfs: the data is needed only while the bed is up, and memory is faster than any disk.
         ("data-dir", "/run/etcd".to_owned()),
         ("listen-client-urls", client.clone()),
         ("advertise-client-urls", client),
@@ -34,7 +34,7 @@ pub fn etcd(layout: &Layout, spec: &Spec) -> Part {
     part(layout, "etcd", spec.programs.distribution.join("etcd"), args)
 }
 
-/// The API server number `index`, counted from zero.
+/// API server number `index`, counted from zero.
 pub fn apiserver(layout: &Layout, spec: &Spec, pki: &Pki, index: u8) -> Part {
     let name = if index == 0 { "kube-apiserver".to_owned() } else { format!("kube-apiserver-{}", index + 1) };
     let path = |path: std::path::PathBuf| path.display().to_string();
@@ -67,13 +67,13 @@ pub fn apiserver(layout: &Layout, spec: &Spec, pki: &Pki, index: u8) -> Part {
         ("enable-aggregator-routing", "true".to_owned()),
         ("audit-policy-file", path(layout.root.join("audit-policy.yaml"))),
         ("audit-log-path", path(layout.audit_log())),
-        // In one file: by default a second one begins after 100 MB, and whoever counts writes would miss those before.
+        // In one file: by default a second one begins after 100 MB, and a test that counts writes would miss the earlier ones.
         ("audit-log-maxsize", "100000".to_owned()),
         ("profiling", "false".to_owned()),
         ("v", "1".to_owned()),
     ]);
     if spec.api_servers > 1 {
-        // Several API servers on one address would otherwise take one another out of the endpoints of `kubernetes`.
+        // Several API servers on one address would otherwise remove each other from the endpoints of `kubernetes`.
         args.push("--endpoint-reconciler-type=none".to_owned());
     }
     part(layout, &name, spec.programs.kubernetes.join("kube-apiserver"), args)

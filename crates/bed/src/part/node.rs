@@ -11,7 +11,7 @@ use crate::timer;
 
 pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// The image that holds a pod's namespaces.
+/// Image of the process that holds a pod's namespaces.
 pub const PAUSE_IMAGE: &str = "localhost/slipway/pause:1";
 
 pub fn containerd(node: &NodeLayout) -> Part {
@@ -32,7 +32,8 @@ pub fn kubelet(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {
         ("node-ip", node_address(node.index).to_string()),
         ("v", "1".to_owned()),
     ]);
-    // containerd opens its socket a moment before it answers as a container runtime, and a kubelet that asks in between ends.
+    // containerd opens its socket a moment before its container runtime service responds, and a kubelet that connects in between exits. Hence the
+    // restarts.
     Part { name: "kubelet".to_owned(), program: spec.programs.kubernetes.join("kubelet"), args, log: node.log("kubelet"), restarts: 10 }
 }
 
@@ -43,7 +44,7 @@ pub fn kube_proxy(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {
         ("hostname-override", node.name()),
         ("proxy-mode", "nftables".to_owned()),
         ("cluster-cidr", POD_RANGE.to_owned()),
-        // These three belong to the whole machine; zero leaves them as they are.
+        // These three belong to the whole machine; zero leaves them unchanged.
         ("conntrack-max-per-core", zero()),
         ("conntrack-tcp-timeout-established", zero()),
         ("conntrack-tcp-timeout-close-wait", zero()),
@@ -58,8 +59,8 @@ pub fn kube_proxy(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {
     }
 }
 
-/// Point-to-point links instead of a bridge: every packet is routed, so Services between two pods of one node need no netfilter on
-/// bridges, which would be a module of the machine.
+/// CNI configuration with point-to-point links instead of a bridge. Every packet is routed, so Services between two pods of one node need no bridge
+/// netfilter, which would be a kernel module of the machine.
 pub fn cni_config(index: u8) -> String {
     json!({
         "cniVersion": "0.4.0",
@@ -79,9 +80,9 @@ pub fn cni_config(index: u8) -> String {
     .to_string()
 }
 
-/// containerd 1.6 and 1.7 read version 2 of this file, and 2.x converts it.
+/// containerd configuration in version 2 of the format, which 1.6 and 1.7 read and 2.x converts.
 ///
-/// `restrict_oom_score_adj` is for machines without the right to lower that score, where runc would die without a word.
+/// `restrict_oom_score_adj` is for machines without the right to lower that score. There runc would die without an error message.
 pub fn containerd_config() -> String {
     format!(
         r#"version = 2
@@ -143,12 +144,12 @@ pub fn kubelet_config(pki: &Pki, node: &str) -> String {
         "failCgroupV1": false,
         "failSwapOn": false,
         "maxPods": 250,
-        // All images are local and the disk is the machine's: nothing is collected, nobody is evicted for it.
+        // All images are local and the disk is the machine's: no image is collected and no pod is evicted for disk space.
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%"},
         "serializeImagePulls": false,
         "nodeStatusUpdateFrequency": timer::NODE_STATUS_UPDATE,
-        // Without this a kubelet that looks often also writes as often, though nothing changed; that it lives, its lease says.
+        // Without this a kubelet that checks its node often also writes its status as often, even unchanged. Its lease shows that it is alive.
         "nodeStatusReportFrequency": "5m",
         "nodeLeaseDurationSeconds": timer::NODE_LEASE_SECONDS,
         "syncFrequency": timer::KUBELET_SYNC,

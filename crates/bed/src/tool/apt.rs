@@ -1,4 +1,4 @@
-//! Programs from the distribution: ordinary packages installed, and single programs unpacked from a newer suite.
+//! Programs from the distribution: installed packages, and single programs unpacked from a newer suite.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::failure::{Context, Failure};
 use crate::program::Program;
 use crate::progress::{Progress, Step};
 
-/// What a bed and its images need, as (a file that tells it is there, package).
+/// Packages that a bed and its images need, as (file whose presence shows that it is installed, package).
 const PACKAGES: [(&str, &str); 13] = [
     ("/usr/bin/unshare", "util-linux"),
     ("/usr/sbin/ip", "iproute2"),
@@ -25,7 +25,7 @@ const PACKAGES: [(&str, &str); 13] = [
     ("/usr/share/keyrings/debian-archive-keyring.gpg", "debian-archive-keyring"),
 ];
 
-/// The suite that has an etcd and a kubectl of our Kubernetes' age. Both programs need only libc and run on older suites too.
+/// Suite with an etcd and a kubectl about as new as our Kubernetes. Both programs need only libc and also run on older suites.
 const FOREIGN_SUITE: &str = "forky";
 const FOREIGN: [(&str, &str); 2] = [("etcd-server", "etcd"), ("kubectl", "kubectl")];
 
@@ -43,7 +43,7 @@ pub fn ensure_packages(cache: &Cache, progress: Progress) -> Result<(), Failure>
     }
     let step = progress.step("installing packages of the distribution");
     let _lock = cache.lock("apt", &step)?;
-    // Another process may have installed them while we waited.
+    // Another process may have installed them during the wait.
     let missing = missing_packages();
     if missing.is_empty() {
         step.nothing_to_do();
@@ -53,7 +53,7 @@ pub fn ensure_packages(cache: &Cache, progress: Progress) -> Result<(), Failure>
     let apt = || {
         Program::new("apt-get")
             .env("DEBIAN_FRONTEND", "noninteractive")
-            // A run of the machine's own apt is waited for.
+            // Waits if the machine's own apt is running.
             .args(["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Check-Valid-Until=false"])
             .log(log.clone())
             .advise(NO_NETWORK)
@@ -67,7 +67,7 @@ pub fn ensure_packages(cache: &Cache, progress: Progress) -> Result<(), Failure>
     Ok(())
 }
 
-/// The folder that holds etcd and kubectl.
+/// Folder with etcd and kubectl; fetches them if they are missing.
 pub fn ensure_foreign_programs(cache: &Cache, progress: Progress) -> Result<PathBuf, Failure> {
     let folder = cache.path("bin").join(FOREIGN_SUITE);
     let complete = || FOREIGN.iter().all(|(_, program)| folder.join(program).exists());
@@ -94,7 +94,7 @@ pub fn ensure_foreign_programs(cache: &Cache, progress: Progress) -> Result<Path
     Ok(folder)
 }
 
-/// Downloads and unpacks with an apt tree of our own, so that the machine's package lists stay as they are.
+/// Downloads and unpacks with a separate apt tree, so that the machine's package lists stay unchanged.
 fn fetch(work: &Path, mirror: &str, log: &Path, step: &Step) -> Result<(), Failure> {
     let make = |relative: &str| {
         let path = work.join(relative);
@@ -119,7 +119,7 @@ fn fetch(work: &Path, mirror: &str, log: &Path, step: &Step) -> Result<(), Failu
         inside("Dir::Etc::sourcelist", "sources.list"),
         option("Dir::Etc::sourceparts", "/dev/null"),
         option("Dir::Etc::preferencesparts", "/dev/null"),
-        // A mirror's copy of a moving suite may be older than that suite's own promise of freshness.
+        // A mirror's copy of a moving suite may be older than the suite's Valid-Until date allows.
         option("Acquire::Check-Valid-Until", "false"),
         option("APT::Sandbox::User", "root"),
     ];
@@ -133,7 +133,7 @@ fn fetch(work: &Path, mirror: &str, log: &Path, step: &Step) -> Result<(), Failu
     Ok(())
 }
 
-/// The mirror that the machine's own apt uses.
+/// Mirror that the machine's own apt uses.
 pub fn mirror() -> Result<String, Failure> {
     let listed = Program::new("apt-get").args(["indextargets", "--format", "$(SITE) $(RELEASE) $(CREATED_BY)"]).output()?;
     parse_mirror(&listed).ok_or_else(|| {
@@ -142,7 +142,7 @@ pub fn mirror() -> Result<String, Failure> {
     })
 }
 
-/// The first site that serves packages of the distribution itself, not of its security updates.
+/// The first site that serves packages of the distribution itself, not its security updates, or `None`.
 fn parse_mirror(listed: &str) -> Option<String> {
     listed
         .lines()

@@ -1,4 +1,4 @@
-//! Programs built from Go modules: once per version, kept in the cache.
+//! Programs built from Go modules, once per version, and kept in the cache.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,23 +11,23 @@ use crate::failure::{Context, Failure};
 use crate::program::Program;
 use crate::progress::Progress;
 
-/// The daemons one Kubernetes binary is called by.
+/// Daemons that the one Kubernetes binary runs as, by the name it is called with.
 const DAEMONS: [&str; 5] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet"];
 
-/// The module path and version of helm.
+/// Module path and version of helm.
 const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
 
 const ADVICE: &str = "check that Go reaches its module proxy (`go env GOPROXY`), then run the same command again: what was built is kept";
 
-/// One of our small Go modules: a main package and the locked versions of what it is made of.
+/// One of our small Go modules: a main package and the locked versions of its dependencies.
 struct Module {
     name: &'static str,
     main: &'static str,
     manifest: &'static str,
     sums: &'static str,
-    /// The package in which the program looks for its own version, and the module whose version that is.
+    /// Package in which the program looks for its own version, and the module whose version that is.
     version: Option<(&'static str, &'static str)>,
-    /// What a person is told while it is built for the first time.
+    /// Message shown while it is built for the first time.
     how_long: &'static str,
 }
 
@@ -49,7 +49,7 @@ const COREDNS: Module = Module {
     how_long: "building CoreDNS (once per machine, 2 to 5 minutes)",
 };
 
-/// The folder with a link for each Kubernetes daemon.
+/// Folder with a link for each Kubernetes daemon; builds Kubernetes if it is missing.
 pub fn ensure_kubernetes(cache: &Cache, progress: Progress) -> Result<PathBuf, Failure> {
     let program = KUBERNETES.ensure(cache, progress)?;
     let folder = program.parent().map(Path::to_owned).unwrap_or_default();
@@ -57,7 +57,7 @@ pub fn ensure_kubernetes(cache: &Cache, progress: Progress) -> Result<PathBuf, F
         let link = folder.join(daemon);
         if !link.exists() {
             match std::os::unix::fs::symlink(KUBERNETES.name, &link) {
-                // Another process made it between our look and our try.
+                // Another process created it after our check.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 result => result.context(|| format!("could not make the link {}", link.display()))?,
             }
@@ -66,12 +66,12 @@ pub fn ensure_kubernetes(cache: &Cache, progress: Progress) -> Result<PathBuf, F
     Ok(folder)
 }
 
-/// The CoreDNS program.
+/// The CoreDNS program; built if it is missing.
 pub fn ensure_coredns(cache: &Cache, progress: Progress) -> Result<PathBuf, Failure> {
     COREDNS.ensure(cache, progress)
 }
 
-/// The helm program, for commands that work with charts.
+/// The helm program, for commands that work with charts; built if it is missing.
 pub fn ensure_helm(cache: &Cache, progress: Progress) -> Result<PathBuf, Failure> {
     let version = HELM.rsplit('@').next().unwrap_or_default();
     let folder = cache.path("bin").join(format!("helm-{version}"));
@@ -96,7 +96,7 @@ pub fn ensure_helm(cache: &Cache, progress: Progress) -> Result<PathBuf, Failure
 }
 
 impl Module {
-    /// Changes with every version and every line of our main package.
+    /// Hash that changes with every version and every line of our main package.
     fn key(&self) -> String {
         let mut hash = Sha256::new();
         for text in [self.main, self.manifest, self.sums, &self.linker_flags()] {
@@ -106,7 +106,7 @@ impl Module {
         hash.finalize()[..6].iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
     }
 
-    /// Strips the program and tells it its version: tools and charts refuse a server that does not know its own.
+    /// Flags that strip the program and set its version: tools and charts reject a server that does not know its own version.
     fn linker_flags(&self) -> String {
         let mut flags = "-ldflags=-s -w".to_owned();
         if let Some((package, module)) = self.version
@@ -128,7 +128,7 @@ impl Module {
             return Ok(program);
         }
         let step = progress.step(self.how_long);
-        // One build at a time: two would each take twice as long and the same memory twice.
+        // One build at a time: two concurrent builds would each take twice as long and need twice the memory.
         let _lock = cache.lock("go", &step)?;
         if program.exists() {
             step.nothing_to_do();
@@ -155,7 +155,7 @@ impl Module {
     }
 }
 
-/// The version of `module` that a go.mod requires.
+/// The version of `module` that a go.mod requires, or `None` if it does not list the module.
 fn required_version<'a>(manifest: &'a str, module: &str) -> Option<&'a str> {
     manifest.lines().find_map(|line| {
         let mut words = line.split_whitespace();

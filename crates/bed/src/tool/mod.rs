@@ -1,4 +1,4 @@
-//! The programs a bed needs and does not bring itself: from the distribution's packages and from Go modules.
+//! Programs that a bed needs from elsewhere: from the distribution's packages and from Go modules.
 
 pub mod apt;
 pub mod go;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::spec::Programs;
 
-/// Installs and builds whatever is missing; in seconds when nothing is.
+/// Installs and builds whatever is missing; takes seconds if nothing is.
 pub fn ensure(cache: &Cache, progress: Progress) -> Result<Programs, Failure> {
     apt::ensure_packages(cache, progress)?;
     let distribution = apt::ensure_foreign_programs(cache, progress)?;

@@ -1,4 +1,4 @@
-//! What a bed offers to what runs in it.
+//! Features that a bed offers to the pods in it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,10 +15,9 @@ use slipway_bed::up::{Wanted, up};
 
 use crate::unique;
 
-/// Any image with a shell will do; this one is there anyway.
+/// Image of the test pods. Any image with a shell works; this one is built anyway.
 const IMAGE: Image = Image::Slurm(Daemon::Slurmctld, Release::Slurm26_05);
-/// Two pods on two nodes that share an RWX claim and each have an RWO one, a Service before the first, a namespace that allows
-/// only restricted pods.
+/// Two pods on two nodes that share an RWX claim and each have an RWO one, a Service in front of them, a namespace that allows only restricted pods.
 const MANIFEST: &str = r#"
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -78,7 +77,7 @@ impl Kubectl<'_> {
         self.run(&["exec", pod, "--", "bash", "-c", script])
     }
 
-    /// Asks for one value until it is the wanted one.
+    /// Polls one value until it is the wanted one.
     fn wait_for(&self, args: &[&str], wanted: &str) {
         let mut patience = Patience::start();
         loop {
@@ -110,7 +109,7 @@ async fn pods_have_names_services_tokens_volumes_limits_and_their_nodes_come_and
     assert!(kubectl.in_pod("web-0", "cat /var/run/secrets/kubernetes.io/serviceaccount/token").matches('.').count() == 2);
     // Logs.
     assert!(kubectl.run(&["logs", "web-0"]).contains("listening"));
-    // RWX is one place for both, RWO is one for each.
+    // RWX is one volume for both pods, RWO is one for each.
     kubectl.in_pod("web-0", "echo from-0 > /shared/file; echo own-0 > /own/file");
     assert_eq!(kubectl.in_pod("web-1", "cat /shared/file; ls /own").trim(), "from-0");
     port_forward_answers(&bed);
@@ -130,7 +129,7 @@ fn port_forward_answers(bed: &Bed) {
         .spawn()
         .unwrap();
     let mut line = [0; 64];
-    // Kept open to the end: kubectl dies of writing into a closed pipe.
+    // Kept open to the end: kubectl dies if it writes into a closed pipe.
     let mut printed = forward.stdout.take().unwrap();
     let length = printed.read(&mut line).unwrap();
     let told = String::from_utf8_lossy(&line[..length]).into_owned();

@@ -1,9 +1,9 @@
-//! What of a machine a bed could change, as text that can be compared.
+//! Machine-wide state that a bed could change, as text that can be compared.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// Everything machine-wide that must be the same before, during and after a bed.
+/// Machine-wide state that must be the same before, during and after a bed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Machine(BTreeMap<&'static str, String>);
 
@@ -13,7 +13,7 @@ impl Machine {
             let output = Command::new("sh").args(["-c", command]).output().unwrap();
             String::from_utf8_lossy(&output.stdout).into_owned()
         };
-        // Counters that move by themselves are left out.
+        // Counters that change by themselves are left out.
         let sysctls = "sysctl --all 2>/dev/null | grep -vE '^(fs\\.(dentry-state|file-nr|inode-|quota)|kernel\\.(ns_last_pid|random|pty\\.nr|sched|perf|hung|tainted)|net\\.netfilter\\.nf_conntrack_count|fs\\.aio-nr)'";
         Self(BTreeMap::from([
             ("mounts", run("cat /proc/self/mountinfo | cut -d' ' -f4-")),
@@ -25,7 +25,7 @@ impl Machine {
         ]))
     }
 
-    /// The first thing that differs, with both versions' differing lines.
+    /// The first difference, with the differing lines of both sides, or `None`.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
         self.0.iter().zip(&other.0).find(|(a, b)| a != b).map(|((what, a), (_, b))| {
             let only = |x: &str, y: &str| x.lines().filter(|line| !y.lines().any(|other| other == *line)).collect::<Vec<_>>().join("\n");
@@ -34,7 +34,7 @@ impl Machine {
     }
 }
 
-/// What of one bed is left: its control groups, its processes.
+/// Leftovers of one bed: its control groups and its processes.
 pub(crate) fn remains(bed: &str) -> Vec<String> {
     let groups = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
     let mut found: Vec<String> = groups
@@ -42,8 +42,8 @@ pub(crate) fn remains(bed: &str) -> Vec<String> {
         .filter(|path| path.exists())
         .map(|path| path.display().to_string())
         .collect();
-    // Every process of a bed names the bed's folder or the bed itself on its command line, or runs below one that does; those
-    // below live in its control groups, whose removal shows that they are gone.
+    // Every process of a bed has the bed's folder or name on its command line, or is a descendant of one that has. The descendants are in its control
+    // groups, whose removal shows that they are gone.
     for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let command = std::fs::read_to_string(process.path().join("cmdline")).unwrap_or_default().replace('\0', " ");
         if command.contains(&format!("/beds/{bed}")) || command.contains(&format!(" {bed} ")) {

@@ -42,13 +42,13 @@ async fn a_bed_with_a_frozen_node_goes_down_too() {
     assert_eq!(remains(name.as_str()), Vec::<String>::new());
 }
 
-/// Kills one process of a running bed and expects that everything of the bed ends by itself.
+/// Kills one process of a running bed and expects the whole bed to end by itself.
 async fn dies_whole(test: &str, victim: impl Fn(&KeeperState) -> u32) {
     let cache = Cache::open().unwrap();
     let _turn = Turn::take(&cache).await.unwrap();
     let name = unique(test);
     let layout = Layout::new(&cache, &name);
-    // Through the program, so that nobody but the bed itself could clean up.
+    // Through the program, so that only the bed itself can clean up.
     let output = program().args(["up", "--nodes", "1", "--name", name.as_str()]).output().unwrap();
     assert!(output.status.success(), "{}", words(&output));
     let state = KeeperState::read(&layout).unwrap();
@@ -56,7 +56,7 @@ async fn dies_whole(test: &str, victim: impl Fn(&KeeperState) -> u32) {
     wait_until_gone(&layout);
     let told = Bed::open(&cache, &name).err().unwrap().to_string();
     assert!(told.contains("died") && told.contains("slipway-bed up"), "{told}");
-    // Repeatable: the same name comes up again over the remains, and goes down.
+    // Repeatable: the same name comes up again over the leftovers, and goes down.
     let bed = up(&cache, &Wanted::api_only(name)).await.unwrap();
     bed.down().unwrap();
     assert!(!layout.root.exists());
@@ -92,7 +92,7 @@ fn an_interrupted_up_leaves_nothing_running() {
     assert!(!layout.root.exists());
 }
 
-/// The bed cleans up by itself within moments.
+/// Waits until the bed has cleaned up by itself, which takes moments.
 fn wait_until_gone(layout: &Layout) {
     let mut patience = Patience::start();
     while keeper::lives(layout) || !remains(layout.name.as_str()).is_empty() {

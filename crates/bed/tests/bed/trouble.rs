@@ -1,4 +1,4 @@
-//! Bad input and trouble: each gives one clear sentence with a remedy, and leaves things repeatable.
+//! Bad input and failures: each gives one clear message with a remedy, and the command can be repeated.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -10,7 +10,7 @@ use slipway_bed::up::{Wanted, up};
 
 use crate::{program, unique, words};
 
-/// Runs the program with these words and expects a failure that says all of `told`.
+/// Runs the program with these arguments and expects a failure whose output contains all of `told`.
 fn fails(args: &[&str], told: &[&str]) {
     refuses(program().args(args), told);
 }
@@ -53,7 +53,7 @@ fn taking_down_what_is_not_there_is_no_mistake() {
 #[test]
 fn a_person_who_is_not_root_is_told_so() {
     let folder = std::env::temp_dir().join(format!("slipway-nobody-{}", std::process::id()));
-    // The program itself may lie where only root can read.
+    // The program itself may be in a folder that only root can read.
     std::fs::create_dir_all(&folder).unwrap();
     let copy = folder.join("slipway-bed");
     std::fs::copy(env!("CARGO_BIN_EXE_slipway-bed"), &copy).unwrap();

@@ -1,4 +1,4 @@
-//! One question to one slurmctld.
+//! Probe of one slurmctld.
 
 use std::{
     error::Error,
@@ -9,10 +9,10 @@ use std::{
 
 use slipway_plan::active_controller::Role;
 
-/// How long an answer may take. slurmctld answers within milliseconds; a process that is stopped never does.
+/// Time limit of a probe. slurmctld answers within milliseconds; a process stopped with SIGSTOP never does.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Asks slurmctld whether it is active.
+/// Asks slurmctld if it is active.
 pub(super) struct Probe {
     client: reqwest::Client,
     port: u16,
@@ -22,7 +22,7 @@ impl Probe {
     pub(super) fn new(port: u16) -> Result<Self, String> {
         let client = reqwest::Client::builder()
             .timeout(LIMIT)
-            // A kept connection would tell of its own health.
+            // A reused connection would only show its own health.
             .pool_max_idle_per_host(0)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
@@ -36,7 +36,7 @@ impl Probe {
         let url = format!("http://{}/readyz", SocketAddr::new(address, self.port));
         match self.client.get(url).send().await {
             Ok(answer) if answer.status().is_success() => Role::Active,
-            // A standby says 500. Whatever else it says, it does not say that it is active.
+            // A standby returns 500. Any other error status does not mean active either.
             Ok(_) => Role::Standby,
             Err(error) if nobody_listens(&error) => Role::Absent,
             Err(_) => Role::Silent,
@@ -44,8 +44,8 @@ impl Probe {
     }
 }
 
-/// Whether the other side's kernel said that there is no such process, or the process ended over the question. A host that cannot be reached is
-/// no such proof: the process may go on behind a broken network.
+/// True if the peer's kernel refused the connection, or the process ended during the request. An unreachable host proves nothing: the process may
+/// still run behind a broken network.
 fn nobody_listens(error: &reqwest::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(inner) = cause {
@@ -55,6 +55,6 @@ fn nobody_listens(error: &reqwest::Error) -> bool {
         }
         cause = inner.source();
     }
-    // Closed without a word.
+    // Closed without an answer.
     !error.is_timeout() && !error.is_connect()
 }

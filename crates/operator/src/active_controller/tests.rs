@@ -13,17 +13,17 @@ use tokio::{
 
 use super::*;
 
-/// How a stand-in for slurmctld behaves.
+/// Behavior of a simulated slurmctld.
 #[derive(Clone, Copy)]
 enum Manner {
     Answers(&'static str),
-    /// The kernel takes connections, the process takes none.
+    /// The kernel accepts connections, the process does not.
     Frozen,
     Hangs,
     Closes,
 }
 
-/// Serves on an address of its own; the pods of a test share a port as real ones do.
+/// Serves on its own address; the pods of a test share a port, as real ones do.
 async fn serve(address: IpAddr, port: u16, manner: Manner) -> (SocketGuard, u16) {
     let listener = TcpListener::bind((address, port)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -80,7 +80,7 @@ async fn each_manner_of_a_slurmctld_has_its_sign() {
         let (_guard, port) = serve(address(1), 0, manner).await;
         assert_eq!(Probe::new(port).unwrap().ask(address(1)).await, expected);
     }
-    // Nobody listens there: the port was free a moment ago.
+    // Nothing listens on a port that was just closed.
     let (guard, port) = serve(address(1), 0, Manner::Frozen).await;
     drop(guard);
     timeout(Duration::from_secs(5), async { while Probe::new(port).unwrap().ask(address(1)).await != Role::Absent {} })
@@ -125,7 +125,7 @@ async fn every_pod_is_asked_and_each_change_wakes_the_controller() {
     assert_eq!(next().await.name, "x");
     assert_eq!(roles(&active_controllers), [Role::Active, Role::Standby]);
 
-    // The process ends: its kernel refuses. Then the pod goes, and another comes that has no address yet.
+    // The process ends: its kernel refuses connections. Then the pod is deleted, and another one is created that has no address yet.
     drop(first);
     next().await;
     assert_eq!(roles(&active_controllers), [Role::Absent, Role::Standby]);

@@ -1,4 +1,4 @@
-//! Certificates: an authority of our own, and what it signs.
+//! Certificates: a CA of our own, and what it signs.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -9,7 +9,7 @@ use rcgen::{
 };
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, parse_x509_pem};
 
-/// Certificates begin this much before they are made, for machines whose clocks are behind.
+/// Certificates are backdated by this much, for machines whose clocks are behind.
 const BACKDATED: SignedDuration = SignedDuration::from_mins(5);
 
 /// A certificate and its key, as PEM. Never printed.
@@ -19,21 +19,21 @@ pub(super) struct Pair {
     pub(super) key: String,
 }
 
-/// What a certificate says about itself.
+/// Validity and names of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// When it was made.
+    /// Time of creation.
     pub(super) made: Timestamp,
-    /// When it ends.
+    /// Time of expiry.
     pub(super) ends: Timestamp,
-    /// The host names and addresses that it is for.
+    /// Host names and addresses that it is valid for.
     pub(super) names: Vec<String>,
 }
 
-/// Makes an authority.
+/// Creates a CA.
 pub(super) fn make_authority(now: Timestamp, life: Duration) -> anyhow::Result<Pair> {
     let mut params = CertificateParams::new(Vec::new()).context("make an authority")?;
-    // Each one has a name of its own: whoever trusts two of them must be able to tell which one signed.
+    // Each CA has its own name: a client that trusts two of them must be able to tell which one signed.
     let name = format!("slipway-webhook-{}", now.as_millisecond());
     subject(&mut params, &name, now, now + life)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -43,7 +43,7 @@ pub(super) fn make_authority(now: Timestamp, life: Duration) -> anyhow::Result<P
     Ok(Pair { certificate: authority.pem(), key: authority.key().serialize_pem() })
 }
 
-/// Makes a server's certificate, signed by `authority` and ending no later than it.
+/// Creates a server certificate, signed by `authority` and expiring no later than it.
 pub(super) fn make_certificate(authority: &Pair, names: &[String], now: Timestamp, life: Duration) -> anyhow::Result<Pair> {
     let ends = facts(&authority.certificate)?.ends.min(now + life);
     let signer = KeyPair::from_pem(&authority.key).context("read the authority's key")?;
@@ -68,7 +68,7 @@ fn subject(params: &mut CertificateParams, name: &str, now: Timestamp, ends: Tim
     Ok(())
 }
 
-/// Reads what a certificate (PEM) says about itself.
+/// Reads validity and names of a certificate (PEM).
 pub(super) fn facts(pem: &str) -> anyhow::Result<Facts> {
     let (_, pem) = parse_x509_pem(pem.as_bytes()).map_err(|error| anyhow!("no certificate in PEM form: {error}"))?;
     let (_, certificate) = X509Certificate::from_der(&pem.contents).map_err(|error| anyhow!("no certificate: {error}"))?;
@@ -91,7 +91,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Whether `certificate` was signed by `authority`; both are PEM.
+/// True if `certificate` was signed by `authority`; both are PEM.
 pub(super) fn is_signed_by(certificate: &str, authority: &str) -> bool {
     let check = || -> Option<bool> {
         let (_, certificate) = parse_x509_pem(certificate.as_bytes()).ok()?;

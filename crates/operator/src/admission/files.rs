@@ -1,4 +1,4 @@
-//! Certificates that somebody else keeps fresh, such as cert-manager: two files, read again and again.
+//! Certificates that someone else renews, such as cert-manager: two files, read periodically.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,10 +16,10 @@ use super::{
     registration::{REGISTRATION, Registration},
 };
 
-/// The kubelet brings new content of a Secret within a minute or two, so this adds little to it.
+/// The kubelet updates a mounted Secret within a minute or two, so this adds little delay.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Serves with the files of a folder, and registers without an authority: whoever makes the files puts that in.
+/// Serves with the files of a folder, and registers without a CA: whoever makes the files injects it.
 pub(super) struct Files {
     pub(super) folder: PathBuf,
     pub(super) registration: Registration,
@@ -65,7 +65,7 @@ impl Files {
             tracing::info!(%ends, "the webhook serves a new certificate");
             *served = chain;
         }
-        // Once is enough: others may own the registration from then on, cert-manager for one.
+        // Once is enough: afterwards others may own the registration, such as cert-manager.
         if !*is_registered {
             if self.registration.apply(None).await.map_err(ServerError::from).context("cannot register the webhook")? {
                 tracing::info!(registration = REGISTRATION, "the admission webhook is registered");

@@ -1,4 +1,4 @@
-//! Judges one object: looks up what it refers to, and says what there is to say.
+//! Reviews one object: reads what it refers to, and returns the findings.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,12 +16,12 @@ use tokio::time::timeout;
 use super::review::{Question, Verdict};
 use crate::{nodeset::gres, observe::observe_claim};
 
-/// For looking things up; what is left until the API server gives up is for the way there and back.
+/// Time limit for reads. The rest of the API server's timeout is for the network.
 const DEADLINE: Duration = Duration::from_millis(1500);
-/// kubectl prints each one; more than this nobody reads.
+/// Maximum number of warnings. kubectl prints each one; users do not read more.
 const MOST_WARNINGS: usize = 10;
 
-/// Answers questions about objects.
+/// Reviews objects for the API server.
 #[derive(Clone)]
 pub(super) struct Judge {
     pub(super) client: Client,
@@ -29,8 +29,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Judges an object that came on the path of `kind`. Whatever goes wrong here, the object is allowed: the same findings stand in its
-    /// condition later.
+    /// Reviews an object that came on the path of `kind`. On any error the object is allowed: its condition reports the same findings later.
     pub(super) async fn judge(&self, kind: Kind, question: &Question) -> Verdict {
         let verdict = self.verdict(kind, question).await;
         let answer = match &verdict {
@@ -71,8 +70,8 @@ impl Judge {
     }
 }
 
-/// Turns findings into a verdict. An object whose spec stays as it was is never refused: what it refers to may have changed since, and
-/// labels, finalizers and the way out must stay open.
+/// Turns findings into a verdict. An object with an unchanged spec is never refused: what it refers to may have changed since, and changes of labels
+/// and finalizers and the deletion must stay possible.
 fn weigh(findings: Vec<Finding>, is_spec_unchanged: bool) -> Verdict {
     let (refusals, warnings): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.weight == Weight::Refusal && !is_spec_unchanged);
@@ -86,7 +85,7 @@ fn weigh(findings: Vec<Finding>, is_spec_unchanged: bool) -> Verdict {
     Verdict { refusal: (!refusals.is_empty()).then(|| refusals.join("; ")), warnings, is_blind: false }
 }
 
-/// Reads what findings depend on. What does not exist is left out.
+/// Reads what findings depend on. Missing objects are left out.
 async fn look_up(client: &Client, namespace: &str, needs: &Needs) -> Result<References, ServerError> {
     let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let keys = needs.config_maps.iter().map(async |name| {

@@ -1,4 +1,4 @@
-//! Keeps the webhook served with a certificate that the API server trusts, and registered.
+//! Keeps the webhook registered and served with a certificate that the API server trusts.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -27,14 +27,14 @@ use super::{
     store::{SECRET, Store, Stored},
 };
 
-/// Steps in one pass: a rotation that is overdue takes three.
+/// Maximum number of steps in one reconcile: an overdue rotation takes three.
 const MOST_STEPS: usize = 8;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_mins(1);
-/// A net below the watches and against clocks that jump.
+/// Fallback for missed watch events and clock jumps.
 const LOOK_AGAIN: Duration = Duration::from_hours(1);
 
-/// Every replica has one; they meet in the Secret.
+/// Keeper of the certificates. Every replica has one; they synchronize through the Secret.
 pub(super) struct Keeper {
     pub(super) client: Client,
     pub(super) namespace: String,
@@ -47,7 +47,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Works until told to stop. Trouble is told and retried: the rest of the operator goes on without the webhook.
+    /// Runs until `stop`. Errors are logged and retried: the rest of the operator works without the webhook.
     pub(super) async fn run(self, stop: CancellationToken) {
         let mut changes = std::pin::pin!(self.changes());
         let mut served = String::new();
@@ -79,7 +79,7 @@ impl Keeper {
         }
     }
 
-    /// Brings Secret, server and registration to where they should be; answers when to look again.
+    /// Reconciles Secret, server and registration. Returns the time of the next check.
     async fn pass(&self, served: &mut String) -> anyhow::Result<Timestamp> {
         let names = self.registration.door.names();
         let (stored, until) = self.settle_secret(&names).await?;
@@ -93,7 +93,7 @@ impl Keeper {
             tracing::info!(%ends, "the webhook serves a new certificate");
             served.clone_from(&certificate.certificate);
         }
-        // Nobody is sent to a door that does not open.
+        // Only a server that responds is registered.
         let name = names.first().map(String::as_str).unwrap_or_default();
         tls::check(self.address, name, stored.bundle().as_bytes()).await.context("the webhook's own server does not answer")?;
         let has_written = self.registration.apply(Some(stored.bundle().as_bytes())).await.map_err(ServerError::from);
@@ -104,7 +104,7 @@ impl Keeper {
         Ok(until)
     }
 
-    /// Takes every step that is due; answers with what is stored then, and for how long it will do.
+    /// Takes every step that is due. Returns the stored certificates and the time until which they suffice.
     async fn settle_secret(&self, names: &[String]) -> anyhow::Result<(Stored, Timestamp)> {
         let store = Store::new(self.client.clone(), &self.namespace);
         let what = || format!("cannot keep certificates in Secret `{}/{SECRET}`", self.namespace);
@@ -128,7 +128,7 @@ impl Keeper {
         bail!("{}: it changes faster than it can be read", what());
     }
 
-    /// Says something whenever the Secret or the registration changed.
+    /// Yields an item whenever the Secret or the registration changes.
     fn changes(&self) -> impl Stream<Item = ()> + use<> {
         let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(self.client.clone(), &self.namespace);

@@ -1,4 +1,4 @@
-//! How the API server knows of the webhook.
+//! The webhook's registration with the API server.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ pub(crate) const REGISTRATION: &str = "slipway-webhook";
 pub(crate) const SERVICE: &str = "slipway-webhook";
 /// The Service's port.
 pub(crate) const PATHS_PORT: u16 = 443;
-/// What cert-manager reads to know whose authority to put in.
+/// Annotation that names the certificate whose CA cert-manager injects.
 const INJECT_FROM: &str = "cert-manager.io/inject-ca-from";
-/// After this the API server goes on without an answer.
+/// The API server proceeds without a response after this time.
 const TIMEOUT_SECONDS: i32 = 2;
 
-/// The path of a kind, known to others.
+/// The path of a kind. Others rely on it.
 pub(super) fn path(kind: Kind) -> String {
     format!("/validate-{}-{VERSION}-{}", GROUP.replace('.', "-"), kind.singular())
 }
 
-/// Where the API server finds the webhook.
+/// Address at which the API server reaches the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Door {
     Service {
@@ -46,7 +46,7 @@ impl Door {
         Self::Service { namespace: namespace.to_owned() }
     }
 
-    /// A door outside the cluster.
+    /// An address outside the cluster.
     pub(super) fn at(url: &str) -> anyhow::Result<Self> {
         let base = url.trim_end_matches('/');
         let host = base.strip_prefix("https://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
@@ -58,7 +58,7 @@ impl Door {
         Ok(Self::Url { base: base.to_owned(), host: host.to_owned() })
     }
 
-    /// The names that a certificate has to have; the first is the one that the API server asks for.
+    /// The names that a certificate must have; the first is the one that the API server requests.
     pub(super) fn names(&self) -> Vec<String> {
         match self {
             Self::Service { namespace } => {
@@ -78,28 +78,28 @@ impl Door {
     }
 }
 
-/// Keeps the registration as it should be.
+/// Keeps the registration up to date.
 pub(super) struct Registration {
     pub(super) client: Client,
     pub(super) door: Door,
-    /// The namespaces to be asked about; all when empty.
+    /// The namespaces whose objects are reviewed; all if empty.
     pub(super) namespaces: Vec<String>,
-    /// The certificate, as `namespace/name`, whose authority cert-manager puts in.
+    /// The certificate, as `namespace/name`, whose CA cert-manager injects.
     pub(super) injected_from: Option<String>,
 }
 
 impl Registration {
-    /// The authorities that the API server trusts now, as PEM; nothing while the webhook is not registered.
+    /// The CAs that the API server trusts now, as PEM, or `None` if the webhook is not registered or its CAs are inconsistent.
     pub(super) async fn observe_bundle(&self) -> Result<Option<Vec<u8>>, kube::Error> {
         let found = self.api().get_opt(REGISTRATION).await?;
         let webhooks = found.and_then(|found| found.webhooks).unwrap_or_default();
-        // Where they differ somebody edited one, and none counts until it is repaired.
+        // If they differ, someone edited one, and none counts until it is repaired.
         let mut bundles = webhooks.into_iter().map(|webhook| webhook.client_config.ca_bundle.map(|bundle| bundle.0).unwrap_or_default());
         let first = bundles.next();
         Ok(first.filter(|first| bundles.all(|other| other == *first)))
     }
 
-    /// Registers the webhook with these authorities, or leaves them to somebody else; answers whether that took a write.
+    /// Registers the webhook with these CAs, or without if someone else injects them. Returns true if that took a write.
     pub(super) async fn apply(&self, bundle: Option<&[u8]>) -> Result<bool, kube::Error> {
         let wanted = self.body(bundle);
         let live = self.api().get_opt(REGISTRATION).await?;
@@ -125,7 +125,7 @@ impl Registration {
                 "name": format!("{}-{VERSION}.kb.io", kind.singular()),
                 "admissionReviewVersions": ["v1", "v1beta1"],
                 "clientConfig": client_config,
-                // Nothing may depend on it: it only tells sooner what a condition tells later.
+                // Nothing may depend on it: a condition reports the same findings later.
                 "failurePolicy": "Ignore",
                 "namespaceSelector": selector,
                 "rules": [{
@@ -152,14 +152,14 @@ impl Registration {
     }
 }
 
-/// Whether every webhook of `wanted` is there; others in the same object are not ours.
+/// True if every webhook of `wanted` is registered; others in the same object are not ours.
 fn is_registered(live: &Value, wanted: &Value) -> bool {
     let list = |object: &Value| object["webhooks"].as_array().cloned().unwrap_or_default();
     let live_ones = list(live);
     covers(&live["metadata"], &wanted["metadata"])
         && list(wanted).iter().all(|webhook| {
             live_ones.iter().any(|found| {
-                // An empty selector in `wanted` asks for everything, so a fuller one is a difference.
+                // An empty selector in `wanted` selects everything, so a fuller one is a difference.
                 found["name"] == webhook["name"] && covers(found, webhook) && found["namespaceSelector"] == webhook["namespaceSelector"]
             })
         })

@@ -1,11 +1,11 @@
-//! What the API server asks, and what it is told.
+//! Requests from the API server, and the responses.
 
 use serde_json::{Value, json};
 
-/// The forms of the question. They differ in name only, and an answer has the form of its question.
+/// Versions of the request. They differ in name only, and a response has the version of its request.
 const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
 
-/// A question about one object.
+/// A request to review one object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Question {
     version: &'static str,
@@ -15,11 +15,11 @@ pub(super) struct Question {
     pub(super) namespace: String,
     pub(super) operation: String,
     pub(super) object: Value,
-    /// As it was before; null when it is created.
+    /// The object before the change; null on creation.
     pub(super) before: Value,
 }
 
-/// Why there is no question in what was sent.
+/// Reason why a body is not a valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
     #[error("this is no JSON")]
@@ -30,17 +30,17 @@ pub(super) enum Malformed {
     NoRequest,
 }
 
-/// What to answer.
+/// Result of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// Why the object is refused; it is allowed when there is nothing here.
+    /// Reason of the refusal; `None` if the object is allowed.
     pub(super) refusal: Option<String>,
     pub(super) warnings: Vec<String>,
-    /// Whether it could not be judged.
+    /// True if the object could not be reviewed completely.
     pub(super) is_blind: bool,
 }
 
-/// Reads a question.
+/// Parses a request.
 pub(super) fn parse(body: &[u8]) -> Result<Question, Malformed> {
     let mut review: Value = serde_json::from_slice(body).map_err(|_| Malformed::NotJson)?;
     let version = VERSIONS.into_iter().find(|version| review["apiVersion"] == *version);
@@ -63,7 +63,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Question, Malformed> {
     })
 }
 
-/// The answer to `question`.
+/// The response to `question`.
 pub(super) fn answer(question: &Question, verdict: &Verdict) -> Value {
     let mut response = json!({ "uid": question.uid, "allowed": verdict.refusal.is_none() });
     if let Some(why) = &verdict.refusal {

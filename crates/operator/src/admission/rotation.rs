@@ -1,26 +1,26 @@
-//! When certificates are made anew, and in which order.
+//! Timing and order of certificate renewals.
 //!
-//! An authority is followed by the next one in three steps, so that at no moment a certificate is served whose authority is not trusted yet: the next
-//! one is trusted beside the present one; then it signs what is served; then the former one is no longer trusted.
+//! A CA is replaced in three steps, so that no certificate is ever served before its CA is trusted: the next CA is trusted beside the current one;
+//! then it signs the served certificate; then the previous CA is no longer trusted.
 
 use std::time::Duration;
 
 use anyhow::ensure;
 use jiff::Timestamp;
 
-/// How long certificates last.
+/// Validity periods of certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lives {
     pub(super) authority: Duration,
     pub(super) certificate: Duration,
-    /// How long a change takes to reach every API server and every replica, generously.
+    /// Time for a change to reach every API server and every replica, a generous estimate.
     pub(super) settle: Duration,
 }
 
 const LONGEST_SETTLE: Duration = Duration::from_mins(1);
 
 impl Lives {
-    /// Fails when the authority does not last long enough for its certificates.
+    /// Fails if the CA does not last long enough for its certificates.
     pub(super) fn new(authority: Duration, certificate: Duration) -> anyhow::Result<Self> {
         ensure!(certificate >= Duration::from_secs(10), "a certificate has to last 10 seconds at least");
         ensure!(authority >= certificate * 2, "an authority has to last at least twice as long as its certificates");
@@ -28,7 +28,7 @@ impl Lives {
     }
 }
 
-/// From when to when something lasts.
+/// Validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) made: Timestamp,
@@ -36,7 +36,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Two thirds of the way to its end.
+    /// Time of renewal: two thirds of the validity period.
     fn due(self) -> Timestamp {
         let life = self.ends.duration_since(self.made);
         self.made.checked_add(life * 2 / 3).unwrap_or(self.made)
@@ -47,35 +47,35 @@ impl Span {
     }
 }
 
-/// What there is.
+/// State of the stored certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) authority: Span,
     pub(super) certificate: Span,
-    /// Whether the certificate is signed by the authority and names all hosts.
+    /// True if the certificate is signed by the CA and names all hosts.
     pub(super) is_certificate_right: bool,
-    /// The next authority, while it is being brought in.
+    /// The next CA, while it is being introduced.
     pub(super) next: Option<Span>,
-    /// Whether the API server was told to trust the next one.
+    /// True if the registration makes the API server trust the next CA.
     pub(super) is_next_trusted: bool,
-    /// Whether the former authority is still trusted.
+    /// True if the previous CA is still trusted.
     pub(super) has_former: bool,
 }
 
-/// What to do next.
+/// Next step of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Make an authority and a certificate, as there is nothing that could be used.
+    /// Create a CA and a certificate, as there is nothing usable.
     Begin,
-    /// Make a new certificate under the present authority.
+    /// Create a new certificate under the current CA.
     Renew,
-    /// Make the next authority, to be trusted beside the present one.
+    /// Create the next CA, to be trusted beside the current one.
     Introduce,
-    /// Sign with the next authority, which becomes the present one.
+    /// Sign with the next CA, which becomes the current one.
     Swap,
-    /// Trust the former authority no longer.
+    /// Stop trusting the previous CA.
     Drop,
-    /// Nothing before this time.
+    /// Do nothing before this time.
     Wait(Timestamp),
 }
 
@@ -87,7 +87,7 @@ pub(super) fn plan_step(state: Option<State>, lives: Lives, now: Timestamp) -> S
         return Step::Renew;
     }
     if has_former {
-        // The former one goes before the next comes: three at a time nobody could follow.
+        // The previous CA is dropped before the next one is created: three at a time would be hard to follow.
         let at = certificate.settled(lives);
         return if now >= at { Step::Drop } else { Step::Wait(at) };
     }
@@ -102,7 +102,7 @@ pub(super) fn plan_step(state: Option<State>, lives: Lives, now: Timestamp) -> S
     if now >= authority.due() {
         return Step::Introduce;
     }
-    // One that cannot be made to last longer is not made anew.
+    // A certificate that cannot be extended is not renewed.
     let can_last_longer = certificate.ends < authority.ends;
     if can_last_longer && now >= certificate.due() {
         return Step::Renew;

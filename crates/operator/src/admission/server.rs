@@ -1,4 +1,4 @@
-//! The server: one path for each kind.
+//! The webhook's server: one path per kind.
 
 use axum::{
     Json, Router,
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{judge::Judge, registration::path, review};
 
-/// The API server takes objects of up to 3 MiB and asks with two of them, as it was and as it would be, and a little around.
+/// Maximum size of a request. The API server accepts objects of up to 3 MiB and sends two of them, the old and the new one, and a little more.
 const MOST: usize = 7 << 20;
 
-/// Serves until told to stop.
+/// Serves until `stop`.
 pub(super) async fn serve(listener: TlsListener, judge: Judge, stop: CancellationToken) -> std::io::Result<()> {
     axum::serve(listener, router(judge)).with_graceful_shutdown(stop.cancelled_owned()).await
 }

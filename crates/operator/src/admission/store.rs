@@ -1,4 +1,4 @@
-//! The Secret through which all replicas have the same certificates.
+//! The Secret through which all replicas share their certificates.
 
 use std::collections::BTreeMap;
 
@@ -20,17 +20,17 @@ use super::{
 /// The Secret's name.
 pub(crate) const SECRET: &str = "slipway-webhook";
 
-/// Everything in the Secret. It has no `Debug`: keys are never printed.
+/// Content of the Secret. It has no `Debug`: keys are never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) authority: Pair,
     pub(super) certificate: Pair,
     pub(super) next: Option<Pair>,
-    /// Certificate of the authority before this one.
+    /// Certificate of the previous CA.
     pub(super) former: Option<String>,
 }
 
-/// The Secret as it is: its content, if that can be used, and its version.
+/// The Secret as it was read: its content, if it is usable, and its version.
 pub(super) struct Found {
     pub(super) stored: Option<Stored>,
     version: String,
@@ -47,7 +47,7 @@ impl Store {
         Self { api: Api::namespaced(client, namespace) }
     }
 
-    /// Reads the Secret; makes an empty one where there is none. Several replicas can do that at once: they make the same.
+    /// Reads the Secret. Creates an empty one if there is none; several replicas may do that concurrently, with the same result.
     pub(super) async fn observe(&self) -> Result<Found, kube::Error> {
         let secret = if let Some(secret) = self.api.get_opt(SECRET).await? {
             secret
@@ -62,7 +62,7 @@ impl Store {
         Ok(Found { stored: Stored::parse(&secret.data.unwrap_or_default()), version })
     }
 
-    /// Puts `stored` in the place of `found`. Answers no when somebody else wrote in between: then theirs counts.
+    /// Replaces `found` with `stored`. Returns false if someone else wrote in between: then their write counts.
     pub(super) async fn replace(&self, found: &Found, stored: &Stored) -> Result<bool, kube::Error> {
         let body = json!({ "metadata": { "resourceVersion": found.version }, "data": stored.data() });
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
@@ -75,7 +75,7 @@ impl Store {
 }
 
 impl Stored {
-    /// A new authority and its first certificate.
+    /// A new CA and its first certificate.
     pub(super) fn begin(names: &[String], lives: Lives, now: Timestamp) -> anyhow::Result<Self> {
         let authority = authority::make_authority(now, lives.authority)?;
         let certificate = authority::make_certificate(&authority, names, now, lives.certificate)?;
@@ -98,13 +98,13 @@ impl Stored {
         })
     }
 
-    /// Every authority to be trusted, as PEM.
+    /// Every CA to be trusted, as PEM.
     pub(super) fn bundle(&self) -> String {
         let next = self.next.as_ref().map(|next| next.certificate.as_str());
         [Some(self.authority.certificate.as_str()), next, self.former.as_deref()].into_iter().flatten().collect()
     }
 
-    /// Where in its life it is; nothing when a part of it is no certificate.
+    /// The state of the rotation, or `None` if any part is not a certificate.
     pub(super) fn state(&self, names: &[String], trusted: &[u8]) -> Option<State> {
         let span = |pem: &str| authority::facts(pem).ok().map(|facts| Span { made: facts.made, ends: facts.ends });
         let certificate = authority::facts(&self.certificate.certificate).ok()?;

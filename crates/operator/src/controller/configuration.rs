@@ -1,4 +1,4 @@
-//! The configuration that a Controller asks for, judged before anybody gets it.
+//! The configuration that a Controller asks for, checked before it is published.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -25,13 +25,13 @@ use crate::{
     memory::{Checked, Wanted},
 };
 
-/// A configuration, and what is doubtful about it without being in the way.
+/// A configuration, and doubts about it that do not prevent its publication.
 pub(super) struct Judged {
     pub(super) candidate: Candidate,
     pub(super) doubts: Vec<Finding>,
 }
 
-/// Renders and checks. What is `published` decides whether anything changes.
+/// Renders and checks the configuration. Compares it with what is `published`.
 pub(super) fn judge(
     controller: &SlurmController,
     references: &References,
@@ -68,7 +68,7 @@ pub(super) fn judge(
     Ok(Judged { candidate, doubts })
 }
 
-/// What would end daemons or jobs, and what is only doubtful.
+/// Refusals, which would stop daemons or kill jobs, and doubts.
 fn checked(
     controller: &SlurmController,
     configuration: &Configuration,
@@ -78,7 +78,7 @@ fn checked(
 ) -> (Vec<String>, Vec<String>) {
     let (mut refusals, mut doubts) = (Vec::new(), configuration.notes.clone());
     if controller.spec.external {
-        return (refusals, doubts); // ours alone, and no slurmctld reads it
+        return (refusals, doubts); // only we render it, and no slurmctld reads it
     }
     let texts = texts(configuration);
     let extra = controller.spec.extra_conf.as_deref().and_then(|extra| extra_lines(texts.get(image::SLURM_CONF)?, extra));
@@ -92,7 +92,7 @@ fn checked(
     (refusals, doubts)
 }
 
-/// A finding, with the user's own line where the file's line is one of those.
+/// The text of a finding, with the line of `spec.extraConf` if it comes from there.
 fn in_words(finding: &slipway_slurm::conf_check::Finding, extra: Option<Range<usize>>) -> String {
     match extra.filter(|extra| finding.file == image::SLURM_CONF && extra.contains(&finding.line)) {
         Some(extra) => format!("line {} of spec.extraConf, {finding}", finding.line - extra.start + 1),
@@ -100,14 +100,14 @@ fn in_words(finding: &slipway_slurm::conf_check::Finding, extra: Option<Range<us
     }
 }
 
-/// The lines of slurm.conf that are the user's, counted from 1.
+/// Lines of slurm.conf that come from the user, counted from 1.
 fn extra_lines(slurm_conf: &str, extra: &str) -> Option<Range<usize>> {
     let before = slurm_conf.find(&format!("\n{}", extra.trim_end_matches('\n'))).filter(|_| !extra.trim().is_empty())?;
     let first = slurm_conf[..=before].lines().count() + 1;
     Some(first..first + extra.lines().count())
 }
 
-/// What the files are checked against.
+/// Facts that the files are checked against.
 fn surroundings(controller: &SlurmController, namespace: &str, name: &str, context: &Context) -> Surroundings {
     let cluster_name = render::cluster_name(controller).ok().map(|name| name.to_string());
     Surroundings {
@@ -122,13 +122,13 @@ fn surroundings(controller: &SlurmController, namespace: &str, name: &str, conte
     }
 }
 
-/// The files that are text; others are only carried.
+/// Files that are text; others are passed on unchecked.
 fn texts(configuration: &Configuration) -> BTreeMap<String, String> {
     let text = |(file, bytes): (&String, &Vec<u8>)| Some((file.clone(), String::from_utf8(bytes.clone()).ok()?));
     configuration.files.iter().filter_map(text).collect()
 }
 
-/// Partitions in the slurm.conf that is published and not in the one that is wanted.
+/// Partitions in the published slurm.conf that the desired one lacks.
 fn dropped(published: &Configuration, wanted: &Configuration) -> Vec<String> {
     let text = |configuration: &Configuration| {
         configuration.files.get(image::SLURM_CONF).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()

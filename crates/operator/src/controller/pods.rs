@@ -1,4 +1,4 @@
-//! What is known of slurmctld's pods, and what Slurm says about itself.
+//! State of slurmctld's pods, and of the configuration that Slurm runs with.
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -23,7 +23,7 @@ use crate::{
     slurm::{SlurmCommand, partitions_have_jobs, registered_nodes, workers_behind},
 };
 
-/// The pods of slurmctld, in the order of their names.
+/// The pods of slurmctld, sorted by name.
 pub(super) fn observe(namespace: &str, name: &str, context: &Context) -> Vec<ControllerPod> {
     let mut pods: Vec<_> = context.stores.pods_of(namespace, Component::Controller, name).iter().map(|pod| view(pod, context)).collect();
     pods.sort_by(|a, b| a.id.name.cmp(&b.id.name));
@@ -35,7 +35,7 @@ fn view(pod: &PodView, context: &Context) -> ControllerPod {
     let uid = pod.uid().unwrap_or_default();
     let mut annotations = pod.annotations().clone();
     let mut labels = pod.labels().clone();
-    // What we wrote and the cache does not show yet.
+    // Writes of ours that the cache does not show yet.
     if let Some(marks) = context.memory.marked.unseen(&uid, pod.resource_version().as_deref(), now) {
         marks.put_on(&mut labels, &mut annotations);
     }
@@ -52,7 +52,7 @@ fn view(pod: &PodView, context: &Context) -> ControllerPod {
     }
 }
 
-/// Which of several slurmctld is active.
+/// The active one of several slurmctld.
 pub(super) fn active_controller(controller: &SlurmController, pods: &[ControllerPod], context: &Context) -> ActiveController {
     if controller.spec.external || replicas(controller) < 2 {
         return ActiveController::default();
@@ -61,7 +61,7 @@ pub(super) fn active_controller(controller: &SlurmController, pods: &[Controller
     slipway_plan::active_controller::choose_active(&roles, pods, context.clock.now())
 }
 
-/// Who runs which configuration.
+/// Evidence of which daemons run which configuration.
 pub(super) fn proof(namespace: &str, name: &str, hash: Option<&str>, context: &Context) -> Proof {
     let snapshot = context.clusters.snapshot(namespace, name);
     let known = context.clusters.configured_at(namespace, name).and_then(|read_at| {
@@ -84,12 +84,12 @@ pub(super) fn proof(namespace: &str, name: &str, hash: Option<&str>, context: &C
     }
 }
 
-/// Whether jobs name any of these partitions.
+/// Answers if jobs name any of these partitions.
 pub(super) fn have_jobs(namespace: &str, name: &str, partitions: &[String], context: &Context) -> Answer {
     if partitions.is_empty() {
         return Answer::No;
     }
-    // A job may have come since the last reading.
+    // A job may have been submitted since the last read.
     context.clusters.read_soon(namespace, name);
     partitions_have_jobs(context.clusters.snapshot(namespace, name).as_deref(), partitions, Instant::now())
 }
@@ -99,7 +99,7 @@ pub(super) fn nodes(namespace: &str, name: &str, context: &Context) -> HostSet {
     registered_nodes(context.clusters.snapshot(namespace, name).as_deref())
 }
 
-/// Remembers what was done about a configuration, and has Slurm read it once more where that was planned; it was published and checked.
+/// Records what was done about a configuration, and sends a planned reconfigure to Slurm. The configuration is published and checked by now.
 pub(super) fn follow_up(namespace: &str, name: &str, hash: &str, action: &Action, context: &Context) {
     let (key, now) = (key(namespace, name), context.clock.now());
     match action {
@@ -117,7 +117,7 @@ pub(super) fn follow_up(namespace: &str, name: &str, hash: &str, action: &Action
     }
 }
 
-/// When the published configuration was published, if this process did it.
+/// Time of publication of the current configuration, or `None` if this process did not publish it.
 pub(super) fn published_at(namespace: &str, name: &str, hash: Option<&str>, context: &Context) -> Option<Timestamp> {
     let (published, at) = context.memory.published.get(&key(namespace, name))?;
     (Some(published.as_str()) == hash).then_some(at)

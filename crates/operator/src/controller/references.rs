@@ -1,4 +1,4 @@
-//! What a Controller refers to.
+//! Objects that a Controller refers to.
 
 use slipway_api::{SecretKeyRef, SlurmController};
 use slipway_plan::{
@@ -17,7 +17,7 @@ use crate::{
 /// Name and access modes of a claim.
 type Claim = (String, Vec<String>);
 
-/// Everything, or the first thing that is missing; and what there is to say about it.
+/// All references, or a `Wait` for the first missing one; and the findings about them.
 pub(super) struct Found {
     pub(super) references: Result<render::References, Wait>,
     pub(super) findings: Vec<Finding>,
@@ -64,7 +64,7 @@ pub(super) async fn observe(controller: &SlurmController, namespace: &str, name:
     Ok(Found { references, findings })
 }
 
-/// The hash of a key. A slurmctld outside needs none from us.
+/// The hash of a key. An external slurmctld needs none from us.
 async fn key(
     controller: &SlurmController,
     namespace: &str,
@@ -78,7 +78,7 @@ async fn key(
     observe_key(context, namespace, reference, field).await
 }
 
-/// Where slurmdbd listens, if the Controller has one.
+/// Address of an external slurmdbd, or `None` if the Controller uses none.
 fn accounting(
     controller: &SlurmController,
     namespace: &str,
@@ -102,7 +102,7 @@ fn accounting(
     }
 }
 
-/// The claim that the user brings for the state, if any, with its access modes. Without it no pod of slurmctld would ever get a node.
+/// The user's own claim for the state, if any, with its access modes. Without it no slurmctld pod would ever be scheduled.
 async fn claim(controller: &SlurmController, namespace: &str, context: &Context) -> Result<Result<Option<Claim>, Wait>, Error> {
     let persistence = controller.spec.persistence.as_ref().filter(|persistence| persistence.enabled && !controller.spec.external);
     let Some(name) = persistence.and_then(|persistence| persistence.existing_claim.as_deref()).filter(|name| !name.is_empty()) else {
@@ -112,7 +112,7 @@ async fn claim(controller: &SlurmController, namespace: &str, context: &Context)
     Ok(modes.map(|modes| Some((name.to_owned(), modes))).ok_or_else(|| missing::no_claim(namespace, name, "spec.persistence.existingClaim")))
 }
 
-/// What the webhook says too, from the same rules.
+/// Findings by the same rules as the webhook's.
 fn findings(controller: &SlurmController, config_files: &[render::ConfigFiles], claim: Option<Claim>) -> Vec<Finding> {
     let object = serde_json::to_value(controller).unwrap_or_default();
     let keys = |files: &render::ConfigFiles| (files.name.clone(), files.files.keys().cloned().collect());

@@ -1,4 +1,4 @@
-//! Why slurmctld's pods do not run.
+//! Reasons why slurmctld's pods do not run.
 
 use kube::ResourceExt;
 use slipway_api::{SlurmController, label::Component, name, volume};
@@ -6,11 +6,11 @@ use slipway_render::controller::replicas;
 
 use crate::{context::Context, error::Error, observe::observe_unbound_claim};
 
-/// How the scheduler calls claims.
+/// The scheduler's name for claims.
 const CLAIM: &str = "PersistentVolumeClaim";
 
-/// What keeps a pod from getting ready, if the kubelet or the scheduler said so. The scheduler says of a claim only that some claim is not bound:
-/// which, and of what class, is added.
+/// The reason why a pod does not become ready, if the kubelet or the scheduler reports one. The scheduler only reports that some claim is not bound:
+/// its name and storage class are added.
 pub(super) async fn observe(controller: &SlurmController, namespace: &str, context: &Context) -> Result<Option<String>, Error> {
     let trouble = context.stores.trouble(namespace, Component::Controller, &controller.name_any());
     let Some(trouble) = trouble else { return Ok(None) };
@@ -27,7 +27,7 @@ pub(super) async fn observe(controller: &SlurmController, namespace: &str, conte
     Ok(Some(trouble))
 }
 
-/// The claims that the state is on: the one that the user brings, or one for each pod.
+/// Claims with the state: the user's own one, or one per pod.
 fn claims(controller: &SlurmController) -> Vec<String> {
     let given = controller.spec.persistence.as_ref().and_then(|persistence| persistence.existing_claim.clone());
     if let Some(claim) = given.filter(|claim| !claim.is_empty()) {

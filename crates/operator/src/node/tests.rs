@@ -41,7 +41,7 @@ fn nodeset(name: &str, mode: &str) -> Value {
     json!({ "apiVersion": API_VERSION, "kind": "NodeSet", "metadata": { "name": name, "namespace": "n" }, "spec": spec })
 }
 
-/// Whom these events wake, after a first list with the nodes `k1` and `k2`.
+/// NodeSets that these events enqueue, after a first list with the nodes `k1` and `k2`.
 async fn woken(events: Vec<Event<NodeView>>) -> Vec<String> {
     let pods = cache(vec![
         pod("one", 0, "k1"),

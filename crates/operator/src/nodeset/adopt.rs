@@ -1,7 +1,7 @@
-//! Worker pods that nobody controls become the NodeSet's.
+//! Adopts worker pods without a controller.
 //!
-//! The other way round nothing is let go: a pod that is controlled by the NodeSet is its worker whatever labels it has, because jobs may run there
-//! and no other pod can have its name.
+//! Pods are never released: a pod that the NodeSet controls is its worker whatever labels it has, because jobs may run there and no other pod can
+//! have its name.
 
 use kube::ResourceExt;
 use slipway_api::{
@@ -15,7 +15,7 @@ use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
 use super::worker::slot;
 use crate::{act::pods, context::Context, error::Error, memory::is_recent, owner::stays};
 
-/// The pods that have the NodeSet's labels and the name of one of its workers, and that nobody controls.
+/// Pods without a controller that have the NodeSet's labels and the name of one of its workers.
 pub(super) fn observe_orphans(nodeset: &NodeSet, context: &Context) -> Vec<Orphan> {
     let (namespace, name) = (nodeset.namespace().unwrap_or_default(), nodeset.name_any());
     let pods = context.stores.pods_of(&namespace, Component::Worker, &name);
@@ -35,12 +35,12 @@ pub(super) fn observe_orphans(nodeset: &NodeSet, context: &Context) -> Vec<Orpha
     orphans
 }
 
-/// Whether a pod has such a name as workers of Kubernetes nodes have, which itself says nothing.
+/// True if the pod has the name prefix of DaemonSet workers. The name itself does not show the slot.
 fn is_named_for(pod: &PodView, nodeset: &str) -> bool {
     pod.metadata.generate_name.as_deref() == Some(name::worker_generate_name(nodeset).as_str())
 }
 
-/// Whether a pod is controlled by the NodeSet with this UID, or was just adopted for it.
+/// True if the NodeSet with this UID controls the pod or has just adopted it.
 pub(super) fn is_ours(pod: &PodView, uid: &str, context: &Context) -> bool {
     match controller(pod) {
         Some(controller) => controller == uid,
@@ -52,15 +52,15 @@ fn controller(pod: &PodView) -> Option<&str> {
     pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
 }
 
-/// The NodeSet that we adopted a pod for, where the cache may not show it yet.
+/// The NodeSet that has just adopted the pod; the cache may not show it yet.
 fn adopter(pod: &PodView, context: &Context) -> Option<String> {
     let (adopter, at) = context.memory.adopted.get(&pod.uid()?)?;
     is_recent(at, context.clock.now()).then_some(adopter)
 }
 
-/// Takes out of `actions` what would name the NodeSet as an owner, where it is being deleted and the cache does not know yet.
+/// Drops actions that would set the NodeSet as an owner, if it is being deleted and the cache does not show that yet.
 ///
-/// Whoever deletes a NodeSet and spares what it made has its name taken off that. Putting it back would let Kubernetes delete all of it.
+/// Deleting a NodeSet without its dependents removes it from their owner references. Adding it back would make Kubernetes delete all of them.
 pub(super) async fn without_owning_if_going(nodeset: &NodeSet, actions: &mut Vec<Action>, context: &Context) -> Result<(), Error> {
     let owns = |action: &Action| matches!(action, Action::AdoptWorker { .. } | Action::KeepClaim { with_nodeset: true, .. });
     if !actions.iter().any(owns) {

@@ -1,4 +1,4 @@
-//! The claims of a NodeSet's workers: observed, made, and given their owners.
+//! PersistentVolumeClaims of a NodeSet's workers: observes and creates them, and sets their owners.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,8 @@ pub(super) fn templates(nodeset: &NodeSet) -> Vec<String> {
     templates.filter_map(|template| Some(template.0.get("metadata")?["name"].as_str()?.to_owned())).collect()
 }
 
-/// The claims that were made from the NodeSet's templates, by name and labels. Others of such a name are their user's: workers use them, and
-/// nothing else is done about them.
+/// Claims created from the NodeSet's templates, by name and labels. Other claims with such a name belong to the user: workers use them, and nothing
+/// else is done with them.
 pub(super) fn observe_claims(nodeset: &NodeSet, context: &Context) -> Vec<Claim> {
     let (name, templates, now) = (nodeset.name_any(), templates(nodeset), context.clock.now());
     if templates.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn observe_claims(nodeset: &NodeSet, context: &Context) -> Vec<Claim>
     let is_its = |view: &ClaimView| {
         view.metadata.namespace == nodeset.metadata.namespace && selector.iter().all(|(key, value)| view.labels().get(*key) == Some(value))
     };
-    // Also those of the other mode, which wait for their workers to come back.
+    // Also claims of the other scaling mode, which are kept until their workers come back.
     let claimant = |template: &String, claim: &str| {
         name::claimant(template, &name, claim).or_else(|| name::daemon_claimant(template, &name, claim)).map(str::to_owned)
     };
@@ -58,21 +58,21 @@ pub(super) fn observe_claims(nodeset: &NodeSet, context: &Context) -> Vec<Claim>
     claims
 }
 
-/// Whether a claim was found to be going that is not among those that were observed.
+/// True if a claim was found terminating that is not among the observed ones.
 pub(super) fn is_one_more_going(nodeset: &NodeSet, observed: &[Claim], context: &Context) -> bool {
     going(nodeset, context).iter().any(|going| observed.iter().all(|claim| claim.name != *going))
 }
 
-/// Claims of the NodeSet's namespace that no watch shows and that were found to be going, not long ago.
+/// Claims in the NodeSet's namespace that no watch shows and that were recently found terminating.
 fn going(nodeset: &NodeSet, context: &Context) -> BTreeSet<String> {
     let now = context.clock.now();
     let going = context.memory.going_claims.sweep(|_, at| is_recent(*at, now));
     going.into_iter().filter(|(namespace, _)| Some(namespace) == nodeset.metadata.namespace.as_ref()).map(|(_, claim)| claim).collect()
 }
 
-/// Who controls a claim, or would take it along.
+/// Owner that controls a claim or with which it would be deleted.
 fn keeper(claim: &ClaimView, nodeset: &NodeSet, pod: &str) -> Keeper {
-    // In DaemonSet mode names of pods are not in those of claims.
+    // In DaemonSet mode a claim's name does not contain that of its pod.
     let own = name::worker_generate_name(&nodeset.name_any());
     let is_worker = |owner: &str| owner == pod || (name::worker_ordinal(&nodeset.name_any(), pod).is_none() && owner.starts_with(&own));
     let read = |owner: &OwnerReference| match owner {
@@ -86,7 +86,7 @@ fn keeper(claim: &ClaimView, nodeset: &NodeSet, pod: &str) -> Keeper {
     keepers.next().unwrap_or(Keeper::Nobody)
 }
 
-/// Says once of each claim that somebody else controls that it is left alone.
+/// Reports once for each claim with a foreign controller that it is left alone.
 pub(super) fn tell_conflicts(nodeset: &NodeSet, claims: &[Claim], context: &Context) {
     for claim in claims {
         let Keeper::Other(owner) = &claim.keeper else { continue };
@@ -102,8 +102,7 @@ pub(super) fn tell_conflicts(nodeset: &NodeSet, claims: &[Claim], context: &Cont
     }
 }
 
-/// Makes those of a worker's claims that are not there. One that is there is used as it is. Answers whether all can be used: one that is being deleted
-/// cannot.
+/// Creates a worker's missing claims. Existing ones are used as they are. True if all can be used, false if one is terminating.
 pub(crate) async fn create_claims(namespace: &str, bodies: Vec<Value>, context: &Context) -> Result<bool, Error> {
     for body in bodies {
         let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -118,7 +117,7 @@ pub(crate) async fn create_claims(namespace: &str, bodies: Vec<Value>, context: 
                 context.metrics.writes.get_or_create(&Write { verb: "create", kind: "PersistentVolumeClaim" }).inc();
                 tracing::info!(claim = %format!("{namespace}/{name}"), "created");
             }
-            // The cache was behind, or it is one without our labels, which the cache does not hold.
+            // The cache is stale, or the claim lacks our labels and is therefore not in the cache.
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 if !is_there_to_stay(namespace, &name, context).await? {
                     context.memory.going_claims.insert((namespace.to_owned(), name), context.clock.now());
@@ -131,7 +130,7 @@ pub(crate) async fn create_claims(namespace: &str, bodies: Vec<Value>, context: 
     Ok(true)
 }
 
-/// Makes those of a worker's claims that are not there although its pod is.
+/// Creates missing claims of a worker whose pod exists.
 pub(crate) async fn restore_claims(namespace: &str, bodies: Vec<Value>, context: &Context) -> Result<(), Error> {
     let mut missing = Vec::new();
     for body in bodies {
@@ -151,7 +150,7 @@ async fn find(namespace: &str, name: &str, context: &Context) -> Result<Option<C
     api.get_opt(name).await.map_err(Error::read(format!("claim `{namespace}/{name}`")))
 }
 
-/// Lets claims go with a worker pod that is about to be deleted.
+/// Makes a worker pod that is about to be deleted the owner of its claims, so that they are deleted with it.
 pub(crate) async fn hand_over(nodeset: &NodeSet, pod: Id<'_>, claims: &[ClaimId], context: &Context) -> Result<(), Error> {
     let owner = OwnerReference {
         api_version: "v1".to_owned(),
@@ -167,7 +166,7 @@ pub(crate) async fn hand_over(nodeset: &NodeSet, pod: Id<'_>, claims: &[ClaimId]
     Ok(())
 }
 
-/// Lets a claim go with the NodeSet, or with nobody.
+/// Makes the NodeSet the owner of a claim, or leaves the claim without an owner.
 pub(crate) async fn keep(
     nodeset: &NodeSet,
     claim: &ClaimId,

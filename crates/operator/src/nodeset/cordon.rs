@@ -1,22 +1,22 @@
-//! Why no new work should come to a Kubernetes node, in the words for Slurm.
+//! Drain reasons for Slurm, from cordons and conditions of Kubernetes nodes.
 
 use kube::ResourceExt;
 use slipway_api::{annotation, slurm_node::REASON_PREFIX};
 use slipway_runtime::view::{NodeConditionView, NodeView};
 use slipway_slurm::reason::Reason;
 
-/// Listings of Slurm repeat it for every node.
+/// Maximum length: Slurm's listings repeat the reason for every node.
 const LONGEST: usize = 256;
 
-/// Why the node takes no new work, without our prefix, if so: it is cordoned, or has one of the `propagated` conditions. `pod`, with its namespace
-/// before it, is the worker there.
+/// Drain reason without our prefix, or `None` if the node is neither cordoned nor has one of the `propagated` conditions. `pod` is the worker there,
+/// as `namespace/name`.
 ///
-/// Slurm gives these words back as they are: others than those that we would write again would be written again for ever.
+/// Slurm must return this text unchanged: otherwise the difference would be written again forever.
 pub(super) fn cordon(node: &NodeView, pod: &str, propagated: &[String]) -> Option<String> {
     let is_cordoned = node.spec.unschedulable;
     let by_person = || node.annotations().get(annotation::NODE_CORDON_REASON).and_then(|words| line(words)).filter(|_| is_cordoned);
     let by_conditions = || {
-        // In the order of the flag: that of the node may change.
+        // In the order of the flag: the order on the node may change.
         let true_ = propagated.iter().filter_map(|type_| node.true_condition(type_));
         line(&true_.map(in_words).collect::<Vec<_>>().join("; "))
     };
@@ -33,7 +33,7 @@ fn in_words(condition: &NodeConditionView) -> String {
     }
 }
 
-/// One line of bounded length; nothing where nothing can be seen of it.
+/// One line of bounded length, or `None` if nothing visible is left.
 fn line(text: &str) -> Option<String> {
     let plain = text.chars().filter_map(|character| match character {
         '\t' | '\r' | '\n' => Some(' '),
@@ -46,7 +46,7 @@ fn line(text: &str) -> Option<String> {
     (!cut.is_empty()).then(|| cut.to_owned())
 }
 
-/// What is left of the words when they come back.
+/// The text as Slurm returns it.
 fn as_slurm_keeps_it(words: &str) -> String {
     let reason = Reason::of(&format!("{REASON_PREFIX}{words}"));
     reason.as_str().strip_prefix(REASON_PREFIX).unwrap_or(words).trim_end().to_owned()
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(words(&node).unwrap().chars().count(), LONGEST);
     }
 
-    /// Text with the characters that make trouble.
+    /// Text with problematic characters.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![any::<String>(), "[ \\t\\r\\n\\x00-\\x1f'\"\u{2028}\u{2029}a-cß]{0,600}"]
     }

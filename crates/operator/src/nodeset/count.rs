@@ -1,4 +1,4 @@
-//! The numbers in a NodeSet's status.
+//! Counts in a NodeSet's status.
 
 use jiff::Timestamp;
 use slipway_api::NodeSetStatus;
@@ -18,7 +18,7 @@ pub(super) fn count(status: &mut NodeSetStatus, workers: &[Worker], replicas: i3
     status.available_replicas = Some(available);
     status.unavailable_replicas = Some(replicas.saturating_sub(available).clamp(0, replicas.max(0)));
 
-    // A pod that was just created is in no table yet, and Slurm was not asked about it.
+    // A pod that was just created is not in the cache yet, and Slurm was not asked about it.
     let is_known = workers.iter().all(|worker| worker.uid.is_empty() || !matches!(worker.in_slurm.is_registered, Answer::Unknown(_)));
     let in_slurm = |wanted: fn(&InSlurm) -> bool| is_known.then(|| number(&|worker| wanted(&worker.in_slurm)));
     status.slurm_idle = in_slurm(|node| node.has("Idle"));
@@ -27,7 +27,7 @@ pub(super) fn count(status: &mut NodeSetStatus, workers: &[Worker], replicas: i3
     status.slurm_drain = in_slurm(|node| node.has("Drain"));
 }
 
-/// Repeats the numbers from Slurm that are there already, as long as nobody was asked: an operator that just started has nothing to add.
+/// Keeps the previous counts from Slurm until Slurm was asked: a freshly started operator has nothing to add.
 pub(super) fn keep_counts(before: &NodeSetStatus, status: &mut NodeSetStatus) {
     status.slurm_idle = before.slurm_idle;
     status.slurm_allocated = before.slurm_allocated;

@@ -1,4 +1,4 @@
-//! The pass over a NodeSet that is being deleted, and the finalizer that makes the deletion wait for it.
+//! Reconciles a NodeSet that is being deleted. Manages the finalizer that delays the deletion.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,22 +34,22 @@ use crate::{
     status,
 };
 
-/// What Kubernetes puts on an object whose dependents are to stay.
+/// Finalizer that Kubernetes sets on an object whose dependents are to be kept.
 const ORPHAN: &str = "orphan";
-/// How soon to look whether jobs have ended: that they did wakes nobody where their nodes are gone.
+/// Interval for checking if jobs have ended: once their nodes are gone, the end of a job triggers no reconcile.
 const LOOK_FOR_JOBS: Duration = Duration::from_secs(5);
 
-/// The finalizers that are taken off when nothing is to be waited for. One of them the operator puts on that we take over from: nobody else would take
-/// it off, and the reservation that it stands for is gone by then.
+/// Finalizers to remove when there is nothing left to wait for. `RESERVATION_FINALIZER` comes from the operator that we take over from: nothing else
+/// would remove it, and its reservation is gone by then.
 const OURS: [&str; 2] = [JOBS_FINALIZER, RESERVATION_FINALIZER];
 
-/// Whether the NodeSet has the finalizer.
+/// True if the NodeSet has `JOBS_FINALIZER`.
 pub(super) fn is_held(nodeset: &NodeSet) -> bool {
     nodeset.finalizers().iter().any(|finalizer| finalizer == JOBS_FINALIZER)
 }
 
-/// Puts the finalizer on a NodeSet, so that its workers are not deleted under their jobs when it is. Answers whether it is there: where somebody else
-/// just wrote to the NodeSet, it is not, and no worker may be made yet.
+/// Sets the finalizer, so that deleting the NodeSet does not kill its workers' jobs. False if a concurrent write prevented it: then no worker may be
+/// created yet.
 pub(super) async fn hold(nodeset: &NodeSet, context: &Context) -> Result<bool, Error> {
     if is_held(nodeset) {
         return Ok(true);
@@ -58,10 +58,10 @@ pub(super) async fn hold(nodeset: &NodeSet, context: &Context) -> Result<bool, E
     write_finalizers(nodeset, &finalizers, context).await
 }
 
-/// Brings a NodeSet that is being deleted nearer to its end.
+/// Reconciles a NodeSet that is being deleted.
 pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Next, Error> {
     if !nodeset.finalizers().iter().any(|finalizer| OURS.contains(&finalizer.as_str())) {
-        return Ok(Next::OnChange); // its pods go with it
+        return Ok(Next::OnChange); // Kubernetes deletes its pods
     }
     let (namespace, controller) = (nodeset.namespace().unwrap_or_default(), &nodeset.spec.controller_ref.name);
     let cluster = Cluster::new(&namespace, controller, context);
@@ -105,12 +105,12 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
 }
 
-/// Whether its Controller is gone, or going.
+/// True if its Controller is missing or terminating.
 fn cluster_is_gone(namespace: &str, controller: &str, context: &Context) -> bool {
     context.stores.controller(namespace, controller).is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some())
 }
 
-/// Jobs that have not ended and name the partition or one of the nodes.
+/// Unfinished jobs that name the partition or one of the nodes.
 fn observe_jobs(
     namespace: &str,
     controller: &str,
@@ -120,10 +120,10 @@ fn observe_jobs(
     context: &Context,
 ) -> Result<Vec<String>, String> {
     if !workers.is_empty() {
-        return Ok(Vec::new()); // asked when the last one is gone
+        return Ok(Vec::new()); // only needed once the last worker is gone
     }
     context.clusters.read_soon(namespace, controller);
-    // What names a node keeps Slurm from forgetting it; and one that was deleted is there again where slurmctld began anew before it saved that.
+    // A reservation that names a node prevents its deletion. A deleted one is back if slurmctld restarted before it saved the deletion.
     context.clusters.read_reservations_soon(namespace, controller);
     let nodes: Vec<&str> = stale_nodes.iter().map(|stale_node| stale_node.node.as_str()).collect();
     let snapshot = context.clusters.snapshot(namespace, controller);

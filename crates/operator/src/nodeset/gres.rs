@@ -1,4 +1,4 @@
-//! GPUs and other generic resources: what each place says about them, as plain values.
+//! GPUs and other generic resources (GRES), as plain values from each source.
 
 use kube::ResourceExt;
 use slipway_api::{
@@ -19,11 +19,11 @@ use slipway_slurm::gres::{self as slurm, Detection, Gres, Setup};
 
 use crate::context::Context;
 
-/// What Slurm calls a node whose slurmd reported less than its record says, and how its reason starts where it is about GRES.
+/// State of a node whose slurmd reported less than its record has, and the text in its reason if that is about GRES.
 const REFUSED: &str = "InvalidReg";
 const ABOUT_GRES: &str = "gres/";
 
-/// What slurmctld's files say about GRES. Nothing where nobody says anything about GRES, and where slurmctld runs outside and reads other files.
+/// GRES settings in slurmctld's files. `None` if nothing uses GRES, or if slurmctld is external and reads other files.
 pub(super) fn observe_setup(nodeset: &NodeSet, workers: &[Worker], context: &Context) -> Option<Setup> {
     let is_asked = !render::gres::devices(nodeset).known.is_empty() || render::gres::stated(nodeset).is_some();
     if !is_asked && workers.iter().all(|worker| worker.in_slurm.gres.is_empty()) {
@@ -33,14 +33,15 @@ pub(super) fn observe_setup(nodeset: &NodeSet, workers: &[Worker], context: &Con
     if context.stores.controller(&namespace, controller)?.spec.external {
         return None;
     }
-    // What is published is what the daemons read, also while something newer is held back.
+    // Daemons read the published configuration, even while a newer one is held back.
     let key = ChildKey::new(ChildKind::ConfigMap, &namespace, &name::controller_config(controller));
     let files = Configuration::of_config_map(&context.stores.child(&key)?).files;
     let text = |file: &str| files.get(file).map(|content| String::from_utf8_lossy(content));
     Some(Setup::read(&text(image::SLURM_CONF)?, text(image::GRES_CONF).as_deref()))
 }
 
-/// The condition about it, if there is anything to say. While Slurm cannot be asked, what was said about the same spec stays: a blip changes nothing.
+/// The condition, or `None` if there is nothing to report. While Slurm cannot be asked, the condition of the same spec stays: a short outage changes
+/// nothing.
 pub(super) fn agreement(nodeset: &NodeSet, setup: Option<&Setup>, workers: &[Worker]) -> Option<ConditionUpdate> {
     let places = places(nodeset, setup, workers);
     let condition_update = plan::agreement(&places);
@@ -59,7 +60,7 @@ fn said_before(nodeset: &NodeSet) -> Option<ConditionUpdate> {
     Some(ConditionUpdate { type_: GRES_AGREES, status, reason, message: said.message.clone() })
 }
 
-/// What the NodeSet alone says.
+/// GRES from the NodeSet alone.
 pub(crate) fn of_spec(nodeset: &NodeSet) -> Places {
     Places {
         devices: render::gres::devices(nodeset),
@@ -69,7 +70,7 @@ pub(crate) fn of_spec(nodeset: &NodeSet) -> Places {
 }
 
 fn places(nodeset: &NodeSet, setup: Option<&Setup>, workers: &[Worker]) -> Places {
-    // Lines of gres.conf may name nodes; those of one NodeSet are taken to be alike.
+    // Lines of gres.conf may name nodes; all nodes of a NodeSet are assumed to be alike.
     let prefix = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     let first = || name::padded_worker_hostname(&nodeset.name_any(), prefix, 0, render::padding(nodeset));
     let node = workers.first().map_or_else(first, |worker| worker.node.clone());
@@ -81,7 +82,7 @@ fn places(nodeset: &NodeSet, setup: Option<&Setup>, workers: &[Worker]) -> Place
     }
 }
 
-/// What the NodeSet and slurmctld's files say about a node.
+/// GRES of a node from the NodeSet and slurmctld's files.
 fn of_files(nodeset: &NodeSet, setup: Option<&Setup>, node: &str) -> Places {
     Places {
         derived: render::gres::derived(nodeset, setup, node).map(amount),
@@ -99,7 +100,7 @@ fn files(setup: &Setup, controller: &str, node: &str) -> Files {
     Files { controller: controller.to_owned(), types: setup.types.clone(), detection, devices: amounts(setup.conf.devices(node)) }
 }
 
-/// What Slurm has on a worker's record. Nothing where it has none, and where its answer is none that we can read.
+/// GRES on a worker's record, or `None` if there is no record or it cannot be parsed.
 fn node_gres(node: &str, in_slurm: &InSlurm) -> Option<NodeGres> {
     if in_slurm.is_registered != Answer::Yes {
         return None;

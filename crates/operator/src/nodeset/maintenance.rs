@@ -1,4 +1,4 @@
-//! The reservation in Slurm in which a NodeSet's workers are replaced.
+//! The Slurm reservation in which a NodeSet's workers are replaced.
 
 use kube::ResourceExt;
 use slipway_api::{
@@ -15,7 +15,7 @@ use slipway_runtime::events;
 use super::slurm::Cluster;
 use crate::context::Context;
 
-/// What is wanted, what Slurm has, and what the NodeSet says of it so far.
+/// The desired schedule, Slurm's reservation, and the current condition.
 pub(super) fn observe_maintenance(nodeset: &NodeSet, cluster: &Cluster<'_>) -> Maintenance {
     let name = name::worker_reservation(&nodeset.name_any());
     let strategy = nodeset.spec.update_strategy.clone().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn observe_maintenance(nodeset: &NodeSet, cluster: &Cluster<'_>) -> M
     Maintenance { name, wanted, seen, said, told }
 }
 
-/// Tells people what is done about it.
+/// Reports changes to the reservation as events.
 pub(super) fn announce(nodeset: &NodeSet, actions: &[Action], context: &Context) {
     for action in actions {
         let words = match action {

@@ -1,4 +1,4 @@
-//! What Kubernetes nodes say about topology and features, and whether nodes are in the partitions that their features ask for.
+//! Topology and features of Kubernetes nodes, and nodes that are not in the partitions that their features select.
 
 use std::{
     collections::BTreeSet,
@@ -25,16 +25,16 @@ use slipway_slurm::{conf_check::member::Members, name::Feature, topology::Topolo
 
 use crate::{context::Context, memory::Repeats};
 
-/// The longest feature: people type them after `-C`, and listings repeat them for every node.
+/// Maximum length of a feature: users type it after `-C`, and listings repeat it for every node.
 const LONGEST: usize = 64;
 
-/// Changes that come one after the other are one reading of the configuration.
+/// Minimum interval between reconfigures, so that successive changes share one.
 const APART: Duration = Duration::from_secs(10);
-/// So soon is it repeated where nobody moved, and so often at most.
+/// Retry interval and maximum number of reconfigures if no node moves.
 const REPEATED_AFTER: Duration = Duration::from_mins(1);
 const MOST_REPEATED: u32 = 3;
 
-/// Where a Kubernetes node says that it is in the network, or what is wrong with that. An empty text is nowhere.
+/// Topology in the annotation of a Kubernetes node, or the error in it. Empty text is no topology.
 pub(super) fn topology(host: &NodeView) -> Option<Result<String, String>> {
     let text = host.annotations().get(annotation::TOPOLOGY)?.trim();
     if text.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn topology(host: &NodeView) -> Option<Result<String, String>> {
     Some(Topology::parse(text).map(|topology| topology.to_string()).map_err(|wrong| in_words(annotation::TOPOLOGY, &wrong.to_string())))
 }
 
-/// What a Kubernetes node says that it has, with our prefix, or what is wrong with that.
+/// Features in the annotation of a Kubernetes node, with our prefix, or the error in it.
 pub(super) fn features(host: &NodeView) -> Result<BTreeSet<String>, String> {
     let text = host.annotations().get(annotation::FEATURES).map(String::as_str).unwrap_or_default();
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -62,7 +62,7 @@ fn in_words(annotation: &str, wrong: &str) -> String {
     format!("annotation `{annotation}` is wrong: {wrong}")
 }
 
-/// The condition about it, if there is anything to say. What went wrong is said until it is known to be well.
+/// The condition, or `None` if there is nothing to report. A failure is reported until it is known to be resolved.
 pub(super) fn applied(nodeset: &NodeSet, workers: &[Worker]) -> Option<ConditionUpdate> {
     let (condition_update, is_settled) = annotations_applied(workers);
     if is_settled || condition_update.as_ref().is_some_and(|condition_update| condition_update.status == ConditionStatus::False) {
@@ -79,19 +79,19 @@ pub(super) fn applied(nodeset: &NodeSet, workers: &[Worker]) -> Option<Condition
     again.or(condition_update)
 }
 
-/// The partitions that have nodes by our features. None where slurmctld runs outside: it is not ours to reconfigure.
+/// Partitions that select nodes by our features. `None` for an external slurmctld: it is not ours to reconfigure.
 pub(super) fn observe_members(namespace: &str, controller: &str, context: &Context) -> Option<Members> {
     if context.stores.controller(namespace, controller)?.spec.external {
         return None;
     }
-    // What is published was checked, and is what slurmctld reads.
+    // The published configuration was checked, and slurmctld reads it.
     let key = ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(controller));
     let files = Configuration::of_config_map(&context.stores.child(&key)?).files;
     let text = String::from_utf8_lossy(files.get(image::SLURM_CONF)?).into_owned();
     text.contains(FEATURE_PREFIX).then(|| Members::read(&text, FEATURE_PREFIX))
 }
 
-/// Whether Slurm may be made to read its configuration for those that are in other partitions than their features ask for.
+/// Permission to reconfigure Slurm for nodes that are not in the partitions that their features select.
 pub(super) fn observe_moves(nodeset: &NodeSet, workers: &[Worker], context: &Context) -> Moves {
     let Some(cause) = cause(workers) else { return Moves::Never };
     let (cluster, own) = keys(nodeset);
@@ -101,13 +101,13 @@ pub(super) fn observe_moves(nodeset: &NodeSet, workers: &[Worker], context: &Con
         conditions.any(|said| said.type_ == CONFIGURATION_APPLIED && said.reason == Reason::ConfigurationPending.as_str())
     });
     if is_pending {
-        return Moves::After(APART); // it is about to read one anyway
+        return Moves::After(APART); // slurmctld is about to read a new configuration anyway
     }
     let moves = &context.memory.moves;
     turn(moves.of(&cluster, "").map(|any| any.last), moves.of(&own, &cause).as_ref(), context.clock.now())
 }
 
-/// When Slurm may be made to read its configuration: not again right after another time, and not for ever for what does not help.
+/// Time of the next reconfigure: not right after another one, and not forever if it does not help.
 fn turn(any: Option<Timestamp>, for_this: Option<&Repeats>, now: Timestamp) -> Moves {
     let left = |since: Timestamp, time: Duration| time.saturating_sub(now.duration_since(since).unsigned_abs());
     let waits =
@@ -119,7 +119,7 @@ fn turn(any: Option<Timestamp>, for_this: Option<&Repeats>, now: Timestamp) -> M
     }
 }
 
-/// Remembers that Slurm is made to read its configuration, and tells of it.
+/// Remembers a reconfigure and reports it as an event.
 pub(super) fn remember_move(nodeset: &NodeSet, actions: &[Action], workers: &[Worker], context: &Context) {
     let why = actions.iter().find_map(|action| match action {
         Action::Reconfigure { why } => Some(why),
@@ -132,14 +132,14 @@ pub(super) fn remember_move(nodeset: &NodeSet, actions: &[Action], workers: &[Wo
     context.say(nodeset, events::Kind::Normal, "Reconfigured", "Update", why);
 }
 
-/// Names the cluster, and the NodeSet in it.
+/// Keys of the cluster, and of the NodeSet in it.
 fn keys(nodeset: &NodeSet) -> (String, String) {
     let cluster = format!("{}/{}", nodeset.namespace().unwrap_or_default(), nodeset.spec.controller_ref.name);
     let own = format!("{cluster}/{}", nodeset.name_any());
     (cluster, own)
 }
 
-/// Which nodes are in other partitions than which features ask for, as a short text.
+/// Hash of the misplaced nodes and their features, or `None` if there are none.
 fn cause(workers: &[Worker]) -> Option<String> {
     let mut misplaced = workers.iter().filter(|worker| worker.in_slurm.is_misplaced).peekable();
     misplaced.peek()?;

@@ -1,4 +1,4 @@
-//! What a pass over a NodeSet looks at, each thing once and in an order that matters.
+//! Input of a NodeSet's reconcile. Everything is read once, in an order that matters.
 
 use serde_json::Value;
 use slipway_api::{
@@ -35,7 +35,7 @@ use super::{
 };
 use crate::context::Context;
 
-/// A NodeSet and everything around it, at one moment.
+/// A NodeSet and everything around it at one moment.
 pub(super) struct Picture<'a> {
     pub(super) nodeset: &'a NodeSet,
     pub(super) context: &'a Context,
@@ -49,11 +49,11 @@ pub(super) struct Picture<'a> {
     pub(super) backoff: ReplacementBackoff,
     pub(super) places: Places,
     pub(super) pinning: Pinning<'a>,
-    /// What pods are made of, or why none can be.
+    /// Input for rendering pods, or why none can be rendered.
     pub(super) references: Result<render::References, Wait>,
-    /// What is noteworthy about the workers.
+    /// Findings about the workers.
     pub(super) findings: Vec<Finding>,
-    /// Devices, as the cluster's files tell of them.
+    /// GRES settings from the cluster's files.
     pub(super) gres: Option<Setup>,
     reach: Reach,
     orphans: Vec<Orphan>,
@@ -63,13 +63,13 @@ pub(super) struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    /// The turn is to be kept until what all NodeSets of a Controller share is written.
+    /// Keep the turn until the objects that all NodeSets of a Controller share are written.
     pub(super) async fn observe(nodeset: &'a NodeSet, context: &'a Context) -> (Self, Turn) {
         let namespace = nodeset.metadata.namespace.as_deref().unwrap_or_default();
         let name = nodeset.metadata.name.as_deref().unwrap_or_default();
         let controller = nodeset.spec.controller_ref.name.as_str();
         let sssd_conf_hash = ssh::observe_sssd_conf(nodeset, context).await;
-        // Before anything else of Slurm is looked at: who was not asked by now may have answered in the next moment, and not the other way round.
+        // Must come before any other read of Slurm's state: Slurm may answer for the first time in between, but never the other way round.
         let reach = observe_reach(namespace, controller, context);
         let cluster = Cluster::new(namespace, controller, context);
         let revisions = observe_revisions(nodeset, context);
@@ -79,7 +79,7 @@ impl<'a> Picture<'a> {
         let orphans = observe_orphans(nodeset, context);
         let claims = observe_claims(nodeset, context);
         let gres = gres::observe_setup(nodeset, &workers, context);
-        // From here on nobody else writes the budget, so what is known of it is what it is.
+        // From here on no other reconcile writes the budget, so the known value is current.
         let turn = Turn::begin(namespace, controller, &workers, nodeset.spec.workload_disruption_protection, context).await;
         let seen = context.seen([
             ChildKey::new(ChildKind::Service, namespace, &name::worker_service(controller)),
@@ -126,7 +126,7 @@ impl<'a> Picture<'a> {
         (picture, turn)
     }
 
-    /// What is to be done about it.
+    /// Plans the actions.
     pub(super) fn plan(&self) -> Plan {
         let spec = &self.nodeset.spec;
         let replicas = self.places.wanted();
@@ -162,7 +162,7 @@ impl<'a> Picture<'a> {
         })
     }
 
-    /// The pod for a place. Without references the plan creates nothing.
+    /// The pod for a slot. Without references the plan creates nothing.
     pub(super) fn pod(&self, slot: &Slot, hostname: &str) -> Result<Value, Invalid> {
         match &self.references {
             Ok(references) => site::pod(self.nodeset, references, slot, hostname, |ordinal| self.pinning.node(ordinal)),
@@ -170,7 +170,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// Whether Slurm was not asked since this operator started: what the status says of it stays.
+    /// True if Slurm was not asked since this operator started: Slurm's values in the status stay.
     pub(super) fn is_unasked(&self) -> bool {
         self.reach == Reach::Unasked
     }
@@ -181,7 +181,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Everything the NodeSet refers to, or the first thing that is missing.
+/// Everything the NodeSet refers to, or the first missing item.
 fn observe_references(nodeset: &NodeSet, namespace: &str, context: &Context) -> Result<render::References, Wait> {
     let controller = &nodeset.spec.controller_ref.name;
     if controller.is_empty() {
@@ -197,7 +197,7 @@ fn observe_references(nodeset: &NodeSet, namespace: &str, context: &Context) -> 
     })
 }
 
-/// A pod of the NodeSet beside what it is made of. Where none can be made, neither can any other.
+/// Renders a sample pod from the references. If that fails, no pod can be rendered.
 fn with_sample(nodeset: &NodeSet, references: Result<render::References, Wait>) -> (Result<render::References, Wait>, Option<Value>) {
     // The last worker has the longest name.
     let last = u32::try_from(nodeset.spec.replicas.saturating_sub(1)).unwrap_or(0);
@@ -208,7 +208,7 @@ fn with_sample(nodeset: &NodeSet, references: Result<render::References, Wait>) 
     }
 }
 
-/// What is to be there beside the pods. Where that cannot be, neither can they.
+/// Objects beside the pods. If they cannot be rendered, no pod can be created.
 fn observe_shared(
     nodeset: &NodeSet,
     namespace: &str,
@@ -222,17 +222,17 @@ fn observe_shared(
         Ok(shared) => (shared, references),
         Err(invalid) => (Vec::new(), references.and_then(|_| Err(missing::invalid(&invalid)))),
     };
-    // Before the pods that have it, and not for pods that cannot be.
+    // Applied before the pods that mount it, and only if pods can be rendered.
     shared.extend(references.as_ref().ok().and_then(|_| render::ssh::config_map(nodeset)));
     (shared, references)
 }
 
-/// Whether records of workers that are gone for good are deleted.
+/// True if records of workers that are gone for good are deleted.
 fn prunes(nodeset: &NodeSet) -> bool {
     nodeset.spec.prune_slurm_node_records == PruneRecords::NodeNotFound
 }
 
-/// How workers get a changed template.
+/// Update strategy for a changed template.
 fn update(nodeset: &NodeSet) -> plan::Update {
     match nodeset.spec.update_strategy.as_ref().map(|strategy| strategy.kind).unwrap_or_default() {
         UpdateKind::RollingUpdate => plan::Update::Rolling,
@@ -241,7 +241,7 @@ fn update(nodeset: &NodeSet) -> plan::Update {
     }
 }
 
-/// slurmd fetches its configuration from slurmctld. One that finds nobody there tries again ever more rarely, so it is not started before.
+/// Wait for slurmctld. slurmd fetches its configuration from slurmctld and retries with growing delays if that fails, so it is not started before.
 fn slurmctld_wait(namespace: &str, controller: &str, context: &Context) -> Option<Wait> {
     let is_elsewhere = context.stores.controller(namespace, controller).is_some_and(|found| found.spec.external);
     if is_elsewhere {

@@ -1,7 +1,7 @@
-//! How many workers of a cluster are protected from evictions.
+//! Number of a cluster's workers that are protected from eviction.
 //!
-//! A disruption budget that counts fewer busy pods than there are lets one be evicted, and its jobs end. So the number in the budget goes up before
-//! a pod gets the label and down only when the label is seen to be gone; and as all NodeSets of a Controller share the budget, they take turns.
+//! A disruption budget that counts fewer busy pods than there are permits an eviction, and jobs are killed. So the number is raised before a pod gets
+//! the label, and lowered only once the label is seen to be gone. All NodeSets of a Controller share the budget, so they take turns.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::{
     memory::{Memory, is_recent},
 };
 
-/// The turn of one NodeSet to count and to write the number down. Others wait until this is dropped.
+/// A NodeSet's turn to count and to write the number. Others wait until this is dropped.
 pub(super) struct Turn {
     pub(super) protected: usize,
     _turn: OwnedMutexGuard<()>,
 }
 
 impl Turn {
-    /// Waits for the turn and counts: the pods that have the label or may have it, and those of `workers` that get it in this pass.
+    /// Waits for the turn and counts pods that have or may have the label, and those of `workers` that get it in this reconcile.
     pub(super) async fn begin(namespace: &str, controller: &str, workers: &[Worker], protects: bool, context: &Context) -> Self {
         let lock = context.memory.budgets.get_or_default(&format!("{namespace}/{controller}"));
         let turn = Arc::clone(&lock).lock_owned().await;
@@ -41,7 +41,7 @@ impl Turn {
     }
 }
 
-/// Whether a pod has the label, in the cache or by what was just written to it, or is about to get it.
+/// True if the pod has the label, in the cache or by a recent write, or is about to get it.
 fn may_be_protected(pod: &PodView, context: &Context) -> bool {
     let Memory { marked, protected, .. } = &context.memory;
     let (uid, now) = (pod.uid().unwrap_or_default(), context.clock.now());

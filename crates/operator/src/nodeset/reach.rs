@@ -1,4 +1,4 @@
-//! Whether Slurm can be asked about a NodeSet's workers.
+//! Reachability of Slurm for a NodeSet.
 
 use kube::ResourceExt;
 use slipway_api::{
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::{context::Context, slurm::no_session};
 
-/// What the session to the cluster says.
+/// Reachability according to the session with the cluster.
 pub(super) fn observe_reach(namespace: &str, controller: &str, context: &Context) -> Reach {
     let restapi = context.stores.restapis_of(namespace, controller).into_iter().map(|restapi| restapi.name_any()).min();
     let unknown = |cause: String, advice: String| Reach::Unknown { cause, advice };
@@ -21,7 +21,7 @@ pub(super) fn observe_reach(namespace: &str, controller: &str, context: &Context
     if context.stores.controller(namespace, controller).is_none() {
         return unknown(format!("Controller `{namespace}/{controller}` does not exist"), "create it".to_owned());
     }
-    // There is a RestApi, so a session is about to begin.
+    // A RestApi exists, so a session is about to start.
     let Some(snapshot) = context.clusters.snapshot(namespace, controller).filter(|snapshot| !snapshot.is_untried()) else {
         return Reach::Unasked;
     };
@@ -38,7 +38,7 @@ pub(super) fn observe_reach(namespace: &str, controller: &str, context: &Context
     }
 }
 
-/// Repeats what the NodeSet says of it already, as long as nobody was asked: an operator that just started has nothing to add.
+/// Repeats the current condition until Slurm was asked: a freshly started operator has nothing to add.
 pub(super) fn keep_saying(nodeset: &NodeSet, report: &mut Report) {
     if report.condition_updates.iter().any(|condition_update| condition_update.type_ == SLURM_REACHABLE) {
         return;

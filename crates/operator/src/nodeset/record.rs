@@ -1,4 +1,4 @@
-//! Whether Slurm's records of workers say what their pods say, and who needs them.
+//! Compares Slurm's records of workers with their pods, and finds jobs and reservations that need the records.
 
 use serde_json::Value;
 use slipway_api::{
@@ -17,10 +17,10 @@ use slipway_slurm::registration::{Difference, Inputs};
 use super::{site::Places, slurm::Cluster};
 use crate::context::Context;
 
-/// The most new pods that one pass makes, so no more need be compared.
+/// Maximum number of pods created in one reconcile, so no more records need to be compared.
 const MOST: usize = 250;
 
-/// What a pod's record says otherwise than the pod itself. What one tells that is on its way out is remembered, for the next of its name.
+/// Differences between a pod and its record. The inputs of a terminating pod are remembered for the next pod of that node.
 pub(super) fn compare_pod(pod: &PodView, node: &str, cluster: &Cluster<'_>) -> Record {
     let Some(inputs) = inputs_of_pod(pod) else { return Record::default() };
     let differences = cluster.record(node).map(|record| inputs.differences(record)).unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn compare_pod(pod: &PodView, node: &str, cluster: &Cluster<'_>) -> R
     compared(differences)
 }
 
-/// What the records of workers that are missing say otherwise than their pods would. `body` makes a pod, if one can be made.
+/// Compares records of missing workers with the pods that would be created. `body` renders a pod, if possible.
 pub(super) fn compare_stale_nodes(
     stale_nodes: &mut [StaleNode],
     nodeset: &str,
@@ -44,14 +44,14 @@ pub(super) fn compare_stale_nodes(
         return;
     }
     let slots = places.slots_of(nodeset, stale_nodes);
-    // Whoever comes first is among the lowest.
+    // The next pods get the lowest slots.
     let mut lowest: Vec<(Slot, &mut StaleNode)> = slots.into_iter().zip(stale_nodes).filter_map(|(slot, stale_node)| Some((slot?, stale_node))).collect();
     lowest.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     for (slot, stale_node) in lowest.into_iter().take(missing) {
         let inputs = body(&slot, &stale_node.node).and_then(|body| inputs_of_body(&body));
         let Some((inputs, record)) = inputs.zip(cluster.record(&stale_node.node)) else { continue };
         let mut differences = inputs.differences(record);
-        // Also what the pod before said and the next one does not, which no record tells.
+        // Inputs of the previous pod that the next one lacks do not show in the record.
         if differences.is_empty() && cluster.last_inputs(&stale_node.node).is_some_and(|last| last != inputs) {
             differences.push(Difference { words: "its pod was told something else".to_owned(), is_curable: true });
         }
@@ -59,7 +59,7 @@ pub(super) fn compare_stale_nodes(
     }
 }
 
-/// Finds out who needs the records that may be deleted or made anew, beside the NodeSet's `own` reservation.
+/// Finds what needs the records that may be deleted or recreated, apart from the NodeSet's `own` reservation.
 pub(super) fn observe_needs(workers: &mut [Worker], stale_nodes: &mut [StaleNode], with_all_stale_nodes: bool, own: &str, cluster: &Cluster<'_>) {
     let of_workers = workers.iter_mut().map(|Worker { node, record, .. }| (node.as_str(), record, false));
     let of_stale_nodes = stale_nodes.iter_mut().map(|StaleNode { node, record, .. }| (node.as_str(), record, with_all_stale_nodes));
@@ -85,7 +85,7 @@ pub(super) fn observe_needs(workers: &mut [Worker], stale_nodes: &mut [StaleNode
     }
 }
 
-/// Repeats what the NodeSet says of records already, as long as Slurm cannot be asked: a blip changes nothing.
+/// Repeats the current condition while Slurm cannot be asked: a short outage changes nothing.
 pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut Report) {
     if cluster.is_known().is_ok() || report.condition_updates.iter().any(|condition_update| condition_update.type_ == RECORDS_CURRENT) {
         return;
@@ -99,7 +99,7 @@ pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut
     }));
 }
 
-/// Tells of records that are deleted since nobody wants them any more.
+/// Reports records that are deleted because they are no longer wanted.
 pub(super) fn tell_pruned(nodeset: &NodeSet, actions: &[Action], stale_nodes: &[StaleNode], context: &Context) {
     let forgotten = actions.iter().filter_map(|action| if let Action::Forget { nodes } = action { Some(nodes) } else { None });
     let is_pruned = |node: &&String| stale_nodes.iter().any(|stale_node| stale_node.node == **node && stale_node.record.differences.is_empty());
@@ -117,14 +117,14 @@ fn compared(differences: Vec<Difference>) -> Record {
     }
 }
 
-/// What a pod's slurmd is told about its node.
+/// Inputs with which a pod's slurmd registers.
 fn inputs_of_pod(pod: &PodView) -> Option<Inputs> {
     let slurmd = pod.spec.containers.first()?;
     let variable = |name: &str| slurmd.env.iter().find(|variable| variable.name == name).map_or("", |variable| variable.value.as_str());
     Inputs::read(slurmd.args.iter().map(String::as_str), variable(env::POD_CPUS), variable(env::POD_MEMORY))
 }
 
-/// The same of a pod that is about to be made.
+/// Inputs of a pod that is about to be created.
 fn inputs_of_body(body: &Value) -> Option<Inputs> {
     let mut pod = PodView::default();
     pod.spec.containers = serde_json::from_value(body["spec"]["containers"].clone()).ok()?;

@@ -1,4 +1,4 @@
-//! What is remembered of workers that had to be replaced.
+//! Memory of workers that had to be replaced.
 
 use kube::ResourceExt;
 use slipway_api::{NodeSet, event};
@@ -10,7 +10,7 @@ use slipway_runtime::events::Kind;
 
 use crate::context::Context;
 
-/// What is remembered of the NodeSet's workers, with what is the case now.
+/// The remembered backoff of the NodeSet, updated with its current workers.
 pub(super) fn recall(nodeset: &NodeSet, workers: &[Worker], context: &Context) -> ReplacementBackoff {
     let uid = nodeset.uid().unwrap_or_default();
     let before = context.memory.backoff.get(&uid);
@@ -20,7 +20,7 @@ pub(super) fn recall(nodeset: &NodeSet, workers: &[Worker], context: &Context) -
     backoff
 }
 
-/// Remembers what is about to be done, and tells of workers that are deleted as Slurm does not know them.
+/// Remembers planned replacements, and reports workers deleted because they are not registered in Slurm.
 pub(super) fn count(nodeset: &NodeSet, before: &ReplacementBackoff, actions: &[Action], workers: &[Worker], context: &Context) {
     let mut backoff = before.clone();
     for worker in backoff.count(actions, workers, context.clock.now()) {

@@ -1,4 +1,4 @@
-//! The stored templates of a NodeSet: observed, stored and dropped.
+//! Stored revisions of a NodeSet's template.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{ResourceExt, core::ApiResource};
@@ -10,7 +10,7 @@ use slipway_runtime::{apply::Id, metrics::Write};
 
 use crate::{context::Context, error::Error, memory::is_recent};
 
-/// What the NodeSet says about pods, and what it said before.
+/// The current template and its stored revisions.
 pub(super) fn observe_revisions(nodeset: &NodeSet, context: &Context) -> Revisions {
     let data = render::data(nodeset);
     let uid = nodeset.uid().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn observe_revisions(nodeset: &NodeSet, context: &Context) -> Revisio
             meaning: render::meaning(&view.data),
         })
         .collect();
-    // One that we stored a moment ago and the cache does not show yet.
+    // A revision that we just stored and that the cache does not show yet.
     let now = context.clock.now();
     let key = key(nodeset);
     if let Some((just, at)) = context.memory.stored.get(&key) {
@@ -44,18 +44,18 @@ pub(super) fn observe_revisions(nodeset: &NodeSet, context: &Context) -> Revisio
     Revisions { meaning: render::meaning(&data), data, stored, keep }
 }
 
-/// Whether we dropped one with this UID or, where the cache had not shown it yet, of this name a moment ago.
+/// True if we just dropped the revision with this UID, or with this name if the cache had not shown it yet.
 fn is_dropped(uid_or_name: &str, context: &Context) -> bool {
     context.memory.deleted.get(&uid_or_name.to_owned()).is_some_and(|at| is_recent(at, context.clock.now()))
 }
 
-/// By its label, else by its name.
+/// Hash from the label, else from the name.
 fn hash_of(nodeset: &NodeSet, revision: &str, label: Option<&String>) -> String {
     let of_name = || revision.strip_prefix(&name::worker_revision(&nodeset.name_any(), "")).unwrap_or_default().to_owned();
     label.cloned().unwrap_or_else(of_name)
 }
 
-/// Stores a template. One of that name is as good: its name is made from what it means.
+/// Stores a template. An existing revision with that name is equivalent: the name is derived from the content.
 pub(crate) async fn store(nodeset: &NodeSet, name: &str, hash: &str, number: i64, data: &Value, context: &Context) -> Result<(), Error> {
     let namespace = nodeset.namespace().unwrap_or_default();
     let mut labels: serde_json::Map<String, Value> =
@@ -78,7 +78,7 @@ pub(crate) async fn store(nodeset: &NodeSet, name: &str, hash: &str, number: i64
     Ok(())
 }
 
-/// Gives a stored template another number.
+/// Changes the number of a stored revision.
 pub(crate) async fn renumber(namespace: &str, name: &str, uid: &str, number: i64, context: &Context) -> Result<(), Error> {
     let what = format!("renumber revision `{namespace}/{name}`");
     let patch = json!({ "revision": number });
@@ -87,7 +87,7 @@ pub(crate) async fn renumber(namespace: &str, name: &str, uid: &str, number: i64
     Ok(())
 }
 
-/// Forgets a former template.
+/// Deletes a former revision.
 pub(crate) async fn drop_revision(namespace: &str, name: &str, uid: &str, context: &Context) -> Result<(), Error> {
     let what = format!("drop revision `{namespace}/{name}`");
     context.writer.delete(&resource(), Id { namespace, name, uid }, None).await.map_err(Error::write(what))?;

@@ -1,4 +1,4 @@
-//! What a worker pod shows of its node in Slurm.
+//! Slurm state shown on a worker pod.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     memory::{Memory, PodCondition},
 };
 
-/// What we wrote on a pod and the cache does not show yet.
+/// Our writes to a pod that the cache does not show yet.
 #[derive(Debug, Default)]
 pub(super) struct Unseen {
     pub(super) marks: Marks,
@@ -31,7 +31,7 @@ impl Unseen {
     }
 }
 
-/// Since when each condition of ours that a pod shows has been there.
+/// Start time of each of our conditions on a pod.
 pub(crate) fn shown_since(pod: &PodId, context: &Context) -> BTreeMap<String, Timestamp> {
     let PodId { namespace, name, uid } = pod;
     let Some(pod) = context.stores.pods.get(&ObjectRef::new(name).within(namespace)).filter(|found| found.uid().as_ref() == Some(uid))
@@ -44,7 +44,7 @@ pub(crate) fn shown_since(pod: &PodId, context: &Context) -> BTreeMap<String, Ti
     }
 }
 
-/// What a pod shows; what we wrote counts before what the cache has.
+/// Slurm state on a pod. Our writes take precedence over the cache.
 pub(super) fn shown(pod: &PodView, unseen: Unseen) -> Shown {
     let Unseen { marks, conditions } = unseen;
     let conditions = match conditions {
@@ -56,12 +56,12 @@ pub(super) fn shown(pod: &PodView, unseen: Unseen) -> Shown {
     Shown { conditions, is_protected: is_protected(&labels), deadline: annotations.remove(annotation::POD_DEADLINE) }
 }
 
-/// Whether the label is on a pod that has these.
+/// True if the labels contain our protection label.
 pub(super) fn is_protected(labels: &BTreeMap<String, String>) -> bool {
     labels.get(label::POD_PROTECT).is_some_and(|protect| protect == "true")
 }
 
-/// Our conditions that are `True`: type, message, and since when.
+/// Our conditions that are `True`: type, message, and start time.
 fn cached(pod: &PodView) -> impl Iterator<Item = (&str, &str, Option<Timestamp>)> {
     let ours = pod.status.conditions.iter().filter(|condition| is_our_condition(&condition.type_) && condition.status == "True");
     ours.map(|condition| {

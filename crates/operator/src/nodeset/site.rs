@@ -1,4 +1,4 @@
-//! The Kubernetes nodes as places for workers, in DaemonSet mode.
+//! Kubernetes nodes as slots for workers in DaemonSet mode.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use slipway_runtime::view::{NodeView, PodView};
 use super::{adopt::is_ours, pin::fit};
 use crate::context::Context;
 
-/// Any node will do to see what pods demand of theirs.
+/// Placeholder node name: the demands of pods do not depend on it.
 const ANY: &str = "node";
 
-/// A pod of the NodeSet as it would be made now, bound to no node. `last` is the highest ordinal, which makes for the longest name.
+/// A pod of the NodeSet as it would be created now, bound to no node. `last` is the highest ordinal, which has the longest name.
 pub(super) fn sample(nodeset: &NodeSet, references: &render::References, last: u32) -> Result<Value, slipway_render::Invalid> {
     match nodeset.spec.scaling_mode {
         ScalingMode::StatefulSet => render::pod(nodeset, references, last),
@@ -26,7 +26,7 @@ pub(super) fn sample(nodeset: &NodeSet, references: &render::References, last: u
     }
 }
 
-/// The pod for a place.
+/// The pod for a slot.
 pub(super) fn pod(
     nodeset: &NodeSet,
     references: &render::References,
@@ -43,16 +43,16 @@ pub(super) fn pod(
     }
 }
 
-/// Where the workers of a NodeSet belong.
+/// Slots for the workers of a NodeSet.
 pub(super) enum Places {
     Numbered(usize),
     PerNode(Sites),
-    /// What pods demand of nodes cannot be told now; so many workers were wanted before.
+    /// The pods' demands on nodes are not known now. This many workers were wanted before.
     Untold(usize),
 }
 
 impl Places {
-    /// `pod` is a [`sample`], if one could be made.
+    /// `pod` is a [`sample`], if one could be rendered.
     pub(super) fn observe(nodeset: &NodeSet, pod: Option<&Value>, workers: &[Worker], context: &Context) -> Self {
         if nodeset.spec.scaling_mode == ScalingMode::StatefulSet {
             return Self::Numbered(usize::try_from(nodeset.spec.replicas).unwrap_or(0));
@@ -74,7 +74,7 @@ impl Places {
         }
     }
 
-    /// The places of the pods behind these records, or that they would have; none where nobody is wanted.
+    /// Slots of the pods of these records, present or future; `None` if no worker is wanted.
     pub(super) fn slots_of(&self, nodeset: &str, stale_nodes: &[StaleNode]) -> Vec<Option<Slot>> {
         match self {
             Self::Numbered(_) => stale_nodes.iter().map(|stale_node| name::worker_ordinal(nodeset, &stale_node.pod).map(Slot::Ordinal)).collect(),
@@ -87,18 +87,18 @@ impl Places {
         }
     }
 
-    /// How many more workers will come, at most.
+    /// Maximum number of workers still to be created.
     pub(super) fn missing(&self, workers: &[Worker]) -> usize {
         let numbered = || workers.iter().filter(|worker| worker.slot.ordinal().is_some()).count();
         match self {
             Self::Numbered(replicas) => replicas.saturating_sub(numbered()),
-            // Whose node has a worker has no record without one.
+            // A Kubernetes node with a worker has no stale record.
             Self::PerNode(sites) => sites.wanted(),
             Self::Untold(_) => 0,
         }
     }
 
-    /// How many workers are wanted.
+    /// Number of wanted workers.
     pub(super) fn wanted(&self) -> usize {
         match self {
             Self::Numbered(replicas) | Self::Untold(replicas) => *replicas,
@@ -115,7 +115,7 @@ fn site(nodeset: &NodeSet, demands: &Demands, node: &NodeView) -> Site {
         Ok(hostname) => (hostname, None),
         Err(wrong) => (String::new(), Some(format!("node `{name}` gets no new worker: {wrong}"))),
     };
-    // A node that is being deleted takes no new worker; what is there is left alone, as on one that is gone.
+    // A terminating node gets no new worker. A worker on it is left alone, as on a deleted node.
     let fit = match fit(demands, node) {
         Fit::Yes if is_going => Fit::Keeps,
         fit => fit,
@@ -123,7 +123,7 @@ fn site(nodeset: &NodeSet, demands: &Demands, node: &NodeView) -> Site {
     Site { hostname, fit, refusal }
 }
 
-/// Hostnames of the workers of the cluster's other NodeSets, with their pods.
+/// Hostnames of workers of the cluster's other NodeSets, with their pods.
 fn hostnames_of_others(nodeset: &NodeSet, context: &Context) -> BTreeMap<String, String> {
     let uid = nodeset.uid().unwrap_or_default();
     let own = Component::Worker.selector(&nodeset.name_any());
@@ -131,7 +131,7 @@ fn hostnames_of_others(nodeset: &NodeSet, context: &Context) -> BTreeMap<String,
         let is_of_cluster = pod.metadata.namespace == nodeset.metadata.namespace
             && pod.labels().get(label::CLUSTER) == Some(&nodeset.spec.controller_ref.name)
             && pod.labels().contains_key(label::POD_HOSTNAME);
-        // One that is an orphan of ours is about to be adopted.
+        // An orphan of ours is about to be adopted.
         let is_like_ours = own.iter().all(|(key, value)| pod.labels().get(*key) == Some(value));
         is_of_cluster && !is_like_ours && !is_ours(pod, &uid, context) && !pod.is_ended()
     };

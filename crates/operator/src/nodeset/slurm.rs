@@ -1,4 +1,4 @@
-//! What Slurm says about workers, and what is told to it about them.
+//! State of workers in Slurm, and commands about them.
 
 mod confirm;
 
@@ -30,15 +30,15 @@ use crate::{
     slurm::{SlurmCommand, hold, needs, state_words},
 };
 
-/// So long what we told Slurm about a node may stay unseen before we believe that nothing came of it.
+/// Time for a command about a node to show an effect. After that it counts as failed.
 const SETTLE: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
 
-/// One cluster, as a NodeSet looks at it.
+/// One Slurm cluster, as a NodeSet sees it.
 pub(super) struct Cluster<'a> {
     namespace: &'a str,
     controller: &'a str,
     snapshot: Option<std::sync::Arc<Snapshot>>,
-    /// The partitions that have nodes by features of ours, if there are any.
+    /// Partitions that select nodes by our features, if there are any.
     members: Option<Members>,
     context: &'a Context,
 }
@@ -49,14 +49,14 @@ impl<'a> Cluster<'a> {
         Self { namespace, controller, snapshot, members: observe_members(namespace, controller, context), context }
     }
 
-    /// What is known of a node.
+    /// State of a node in Slurm.
     pub(super) fn node(&self, node: &str) -> InSlurm {
         let Some(snapshot) = self.snapshot.as_deref() else {
             return InSlurm::unknown("there is no RestApi by which Slurm could be asked");
         };
         let now = Instant::now();
         let fresh = snapshot.fresh_nodes(now);
-        // A list that lacks nodes which Slurm has is wrong in one place, so it is believed in none.
+        // A list that lacks known nodes may be wrong about any node, so none of it is used.
         if let Some(missing) = fresh.as_ref().ok().map(|nodes| nodes.missing).filter(|missing| *missing > 0) {
             return InSlurm::unknown(&format!("Slurm's list of nodes lacks {missing} that were in it"));
         }
@@ -86,7 +86,7 @@ impl<'a> Cluster<'a> {
             },
         };
         match self.told(node) {
-            // Slurm was told and its answer is on the way: until then nothing more is said about the node, and it is not deleted.
+            // A command has not taken effect yet. Until then the node gets no further command and its pod is not deleted.
             Some(told) if !shows(&known, &told) => {
                 InSlurm { hold: Hold::Unknown, is_drained: Answer::Unknown("Slurm was just told about its node".to_owned()), ..known }
             }
@@ -94,7 +94,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// The reservation of this name in Slurm, and what Slurm was last told about it.
+    /// The reservation with this name in Slurm, and the last command about it.
     pub(super) fn reservation(&self, name: &str) -> (Seen, Option<Booked>) {
         let known = match self.snapshot.as_deref() {
             Some(snapshot) => snapshot.reservation(name, Instant::now()).map_err(|why| why.to_string()),
@@ -108,25 +108,25 @@ impl<'a> Cluster<'a> {
         (seen, self.context.clusters.booked(self.namespace, self.controller, name))
     }
 
-    /// Whether its nodes are known, all of them; else why not.
+    /// Ok if all nodes are known, else the cause.
     pub(super) fn is_known(&self) -> Result<(), String> {
         let Some(snapshot) = self.snapshot.as_deref() else { return Err("there is no RestApi by which Slurm could be asked".to_owned()) };
         let nodes = snapshot.fresh_nodes(Instant::now()).map_err(|why| why.to_string())?;
         if nodes.missing > 0 { Err(format!("Slurm's list lacks {} nodes that were there before", nodes.missing)) } else { Ok(()) }
     }
 
-    /// Whether Slurm was told something about one of these nodes whose effect is not seen yet.
+    /// True if the effect of a recent command about one of these nodes may still be missing.
     pub(super) fn is_settling<'n>(&self, mut nodes: impl Iterator<Item = &'n str>) -> bool {
         nodes.any(|node| self.told(node).is_some() || self.described(node).is_some() || self.was_placed(node))
     }
 
-    /// Leaves what the plan says about nodes for the cluster's task.
+    /// Queues an action about nodes for the cluster's task.
     pub(super) fn tell(&self, action: &Action) {
         let (nodes, hold, reason, command) = match action {
             Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Some(reason.clone()), SlurmCommand::Drain(nodes.clone(), reason.clone())),
             Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(nodes.clone())),
             Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(nodes.clone())),
-            // A termination that comes at the same moment has the same effect, in its own words.
+            // The preStop hook may set the node DOWN at the same moment with its own reason, so no reason is remembered.
             Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.starts(nodes), reason.clone())),
             Action::Describe { comments } => return self.describe(comments),
             Action::SetAttribute { nodes, attribute } => return self.set_attribute(nodes, attribute),
@@ -153,7 +153,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Has comments written, without those that are on their way.
+    /// Queues comments, except those already on their way.
     fn describe(&self, comments: &BTreeMap<String, String>) {
         let new = comments.iter().filter(|(node, comment)| self.described(node).as_ref() != Some(*comment));
         let new: BTreeMap<String, String> = new.map(|(node, comment)| (node.clone(), comment.clone())).collect();
@@ -165,7 +165,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Has nodes placed, without those of which that is on its way.
+    /// Queues an attribute for nodes, except those that already have it on its way.
     fn set_attribute(&self, nodes: &[String], attribute: &NodeAttribute) {
         let new = nodes.iter().filter(|node| self.attributes_set(node, discriminant(attribute)).as_ref() != Some(attribute));
         let new: Vec<String> = new.cloned().collect();
@@ -177,18 +177,18 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// The records of all nodes, if they were read a moment ago; some may be missing.
+    /// Records of all nodes if the snapshot is fresh; some may be missing.
     pub(super) fn records(&self) -> impl Iterator<Item = &Node> {
         let fresh = self.snapshot.as_deref().and_then(|snapshot| snapshot.fresh_nodes(Instant::now()).ok());
         fresh.into_iter().flat_map(Nodes::iter)
     }
 
-    /// The record of a node, if it was read a moment ago.
+    /// The record of a node, or `None` if the snapshot is not fresh or lacks it.
     pub(super) fn record(&self, node: &str) -> Option<&Node> {
         self.snapshot.as_deref()?.fresh_nodes(Instant::now()).ok()?.get(node)
     }
 
-    /// Who needs the records of these nodes; see [`needs`]. Has the queue read where that is not certain.
+    /// Jobs and reservations that need these nodes' records; see [`needs`]. Requests a reading of the queue if the result is not certain.
     pub(super) fn needs(&self, nodes: &[&str], own: &str) -> Result<(BTreeMap<String, String>, bool), String> {
         let needs = needs(self.snapshot.as_deref(), nodes, own, Instant::now());
         if needs.as_ref().is_ok_and(|(found, is_certain)| !is_certain && nodes.iter().any(|node| !found.contains_key(*node))) {
@@ -197,7 +197,7 @@ impl<'a> Cluster<'a> {
         needs
     }
 
-    /// What the last pod of a node told slurmctld, if one was seen to go.
+    /// Inputs with which the last pod of a node registered, or `None` if no pod was seen terminating.
     pub(super) fn last_inputs(&self, node: &str) -> Option<Inputs> {
         self.context.memory.inputs.get(&self.key(node))
     }
@@ -206,14 +206,14 @@ impl<'a> Cluster<'a> {
         self.context.memory.inputs.insert(self.key(node), inputs);
     }
 
-    /// Since when the slurmds of these nodes have run.
+    /// Start time of slurmd on each of these nodes.
     fn starts(&self, nodes: &[String]) -> BTreeMap<String, Option<Timestamp>> {
         let table = self.snapshot.as_deref().map(Snapshot::nodes);
         let start = |node: &String| table?.get(node)?.slurmd_start_time.moment();
         nodes.iter().map(|node| (node.clone(), start(node))).collect()
     }
 
-    /// Since when a node has responded to slurmctld, or not, as it does now.
+    /// Time since which the node has been in its current state, responding or not responding.
     fn response_since(&self, node: &Node) -> Option<Timestamp> {
         let responds = !node.state.has(&NodeState::NotResponding);
         self.context.memory.responses.since(&self.key(&node.name), responds, self.context.clock.now())
@@ -224,7 +224,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn described(&self, node: &str) -> Option<String> {
-        // Comments wait for everything else that Slurm is told.
+        // Comments are sent after all other commands, so they get more time.
         let (comment, at) = self.context.memory.described.get(&self.key(node))?;
         memory::is_recent(at, self.context.clock.now()).then_some(comment)
     }
@@ -239,7 +239,7 @@ impl<'a> Cluster<'a> {
         kinds.iter().any(|kind| self.attributes_set(node, discriminant(kind)).is_some())
     }
 
-    /// Whether its features ask for other partitions than those it is in.
+    /// True if the node's features select other partitions than those it is in.
     fn is_misplaced(&self, node: &Node) -> bool {
         self.members.as_ref().is_some_and(|members| members.would_move(&node.name, &node.features, &node.partitions))
     }
@@ -254,13 +254,13 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// A reservation as Slurm shows it.
+/// Converts a reservation as Slurm reports it.
 fn seen(reservation: &Reservation) -> Seen {
     let Reservation { start_time, end_time, node_list, flags, .. } = reservation;
     let (Some(start), Some(end)) = (start_time.moment(), end_time.moment()) else {
         return Seen::Unknown("Slurm does not tell when it begins and ends".to_owned());
     };
-    // One that lost its last node has none.
+    // A reservation that lost its last node has an empty list.
     let nodes = if node_list.is_empty() { Ok(BTreeSet::new()) } else { Hostlist::parse(node_list).map(|nodes| nodes.names().collect()) };
     match nodes {
         Ok(nodes) => Seen::There(Reserved { start, end, flags: flags.iter().cloned().collect(), nodes }),
@@ -268,14 +268,14 @@ fn seen(reservation: &Reservation) -> Seen {
     }
 }
 
-/// Whether what Slurm was told of a node is seen there.
+/// True if the node shows the effect of the command.
 fn shows(known: &InSlurm, told: &Told) -> bool {
     let is_held = match told.hold {
-        // By whomever it was set down: one that does not respond does not count as ours.
+        // DOWN counts no matter who set it: a node that does not respond is never `Hold::DownByUs`.
         Hold::DownByUs => known.has("Down"),
         hold => known.hold == hold,
     };
-    // A termination comes after everything that was told to a worker, and has words of its own.
+    // The preStop hook runs after all other commands about a worker, and writes its own reason.
     let is_terminated = known.has("Down") && known.our_reason() == Some(POD_TERMINATING);
     is_held && (is_terminated || told.reason.as_deref().is_none_or(|reason| known.our_reason() == Some(reason)))
 }

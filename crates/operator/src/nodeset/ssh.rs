@@ -1,4 +1,4 @@
-//! Access to workers by ssh: the Secret that it needs, what keeps everybody out, and what is left when it is switched off.
+//! SSH access to workers: its Secret, a configuration that blocks all logins, and cleanup after it is disabled.
 
 use kube::ResourceExt;
 use slipway_api::{
@@ -18,13 +18,13 @@ use crate::{context::Context, observe::observe_secret};
 
 const FIELD: &str = "spec.ssh.sssdConfRef";
 
-/// The hash of the sssd.conf that new workers get, if any; or what is missing. Where the Secret cannot be read only new workers wait: the others do
-/// not need it any more.
+/// Hash of the sssd.conf for new workers, if any; or what is missing. If the Secret cannot be read, only new workers wait: existing ones no longer
+/// need it.
 pub(super) async fn observe_sssd_conf(nodeset: &NodeSet, context: &Context) -> Result<Option<String>, Wait> {
     let Some(ssh) = render::enabled(nodeset) else { return Ok(None) };
     let (namespace, reference) = (nodeset.namespace().unwrap_or_default(), &ssh.sssd_conf_ref);
     match observe_secret(context, &namespace, Some(reference), FIELD).await {
-        // Only the one file counts: its Secret may hold others.
+        // Only this key counts: the Secret may hold others.
         Ok(Ok(mut content)) => Ok(content.values.remove(&reference.key)),
         Ok(Err(_)) if reference.optional == Some(true) => Ok(None),
         Ok(Err(wait)) => Err(wait),
@@ -37,8 +37,8 @@ pub(super) fn config_key(nodeset: &NodeSet) -> ChildKey {
     ChildKey::new(ChildKind::ConfigMap, &nodeset.namespace().unwrap_or_default(), &name::worker_ssh_config(&nodeset.name_any()))
 }
 
-/// Takes the ConfigMap away where ssh is switched off and nobody has it any more. Workers of an older template do: without it the kubelet would start
-/// their containers no second time.
+/// Removes the ConfigMap if SSH is disabled and no worker uses it. Workers of an older template still do: without it the kubelet could not restart
+/// their containers.
 pub(super) fn plan_end(nodeset: &NodeSet, workers: &[Worker], context: &Context) -> Option<Action> {
     if render::enabled(nodeset).is_some() || workers.iter().any(|worker| !worker.is_current) {
         return None;
@@ -49,14 +49,14 @@ pub(super) fn plan_end(nodeset: &NodeSet, workers: &[Worker], context: &Context)
     Some(Action::Remove { key, uid })
 }
 
-/// What keeps everybody out though ssh is switched on. Of a slurmctld outside nothing is known.
+/// Warns if no one can log in although SSH is enabled. The configuration of an external slurmctld is not known.
 pub(super) fn doubt(nodeset: &NodeSet, context: &Context) -> Option<Finding> {
     render::enabled(nodeset)?;
     let (namespace, controller) = (nodeset.namespace()?, &nodeset.spec.controller_ref.name);
     if context.stores.controller(&namespace, controller)?.spec.external {
         return None;
     }
-    // What is published is what the daemons read, also while something newer is held back.
+    // Daemons read the published configuration, even while a newer one is held back.
     let key = ChildKey::new(ChildKind::ConfigMap, &namespace, &name::controller_config(controller));
     let files = Configuration::of_config_map(&context.stores.child(&key)?).files;
     let slurm_conf = String::from_utf8_lossy(files.get(image::SLURM_CONF)?);

@@ -1,4 +1,4 @@
-//! Records in Slurm that belong to a NodeSet and have no pod.
+//! Nodes in Slurm that belong to a NodeSet and have no pod.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,19 +16,19 @@ use slipway_slurm::rest::model::{Node, NodeState};
 use super::slurm::Cluster;
 use crate::context::Context;
 
-/// Pods that are asked for by name in one pass: more takes longer than a pass may, and the rest has its turn in the next.
+/// Pods queried by name in one reconcile. More would exceed its time limit; the rest follows in the next one.
 const MOST_BY_NAME: usize = 100;
-/// So many of them at a time.
+/// Number of concurrent queries.
 const SIDE_BY_SIDE: usize = 10;
 
-/// The NodeSet's records in Slurm behind which the caches know no pod. None where Slurm was not read a moment ago.
+/// The NodeSet's records in Slurm for which the caches have no pod. Empty if the snapshot is not fresh.
 pub(super) fn observe_stale_nodes(nodeset: &NodeSet, workers: &[Worker], cluster: &Cluster<'_>, context: &Context) -> Vec<StaleNode> {
     let family = Family::of(nodeset, context);
     let nodes: HashSet<&str> = workers.iter().map(|worker| worker.node.as_str()).collect();
     let pods: HashSet<&str> = workers.iter().map(|worker| worker.name.as_str()).collect();
     let without_worker = cluster.records().filter(|record| !nodes.contains(record.name.as_str()));
     let stale_nodes = without_worker.filter_map(|record| family.member(record)).filter(|(_, pod, _)| !pods.contains(pod.as_str()));
-    // One that is not controlled by the NodeSet, or not any more, is a pod all the same.
+    // A pod that the NodeSet does not control, or no longer controls, is still a pod.
     let stale_nodes = stale_nodes.filter(|(_, pod, _)| context.stores.pods.get(&ObjectRef::new(pod).within(&family.namespace)).is_none());
     stale_nodes
         .map(|(record, pod, info)| StaleNode {
@@ -41,8 +41,8 @@ pub(super) fn observe_stale_nodes(nodeset: &NodeSet, workers: &[Worker], cluster
         .collect()
 }
 
-/// Asks the API server about the pod of every node that is to be set down or forgotten, and leaves in `actions` only those where nothing can run any more: a cache may
-/// be behind. Answers whether something was left out.
+/// Queries the API server for the pod of every node to be set DOWN or deleted, as the cache may be stale. Keeps in `actions` only nodes on which
+/// nothing can run any more. True if a node was dropped.
 pub(super) async fn confirm_gone(
     actions: &mut Vec<Action>,
     stale_nodes: &[StaleNode],
@@ -73,16 +73,16 @@ pub(super) async fn confirm_gone(
     is_unconfirmed
 }
 
-/// A node that is to be set down or forgotten.
+/// A node to be set DOWN or deleted.
 struct Suspect<'a> {
     node: &'a str,
     pod: &'a str,
-    /// UID of the pod, where it has ended and may still be there.
+    /// UID of the pod, if it has ended and may still exist.
     ended: Option<&'a str>,
 }
 
 impl Suspect<'_> {
-    /// Whether the API server says that nothing runs there any more. What cannot be asked does not count as gone.
+    /// True if the API server confirms that nothing runs there. A pod that cannot be queried does not count as gone.
     async fn is_gone(&self, api: &Api<PodView>) -> bool {
         match api.get_opt(self.pod).await {
             Ok(None) => true,
@@ -102,19 +102,19 @@ fn taken_away(action: &Action) -> Option<&Vec<String>> {
     }
 }
 
-/// By what a NodeSet's records are known.
+/// Properties that identify a NodeSet's records.
 struct Family {
     namespace: String,
     nodeset: String,
     uid: String,
-    /// The template's hostname, which is what the names of its nodes begin with.
+    /// The template's hostname, which is the prefix of its node names.
     prefix: Option<String>,
     padding: usize,
     /// The feature that its nodes register with.
     feature: String,
-    /// The pods of workers of Kubernetes nodes, by hostname, in DaemonSet mode.
+    /// Worker pods by hostname, in DaemonSet mode.
     daemons: HashMap<String, String>,
-    /// Whether workers of other Kubernetes clusters may be in the same Slurm cluster, under the same names.
+    /// True if workers of other Kubernetes clusters may be in the same Slurm cluster under the same names.
     is_shared: bool,
 }
 
@@ -135,15 +135,15 @@ impl Family {
         }
     }
 
-    /// A record of the NodeSet, with the pod that is or was behind it. By the link that stands in its comment; without one, by its name and its feature,
-    /// as one that was just registered has none yet.
+    /// A record of the NodeSet with its current or former pod, or `None` if it is not the NodeSet's. Identified by the link in its comment. Without
+    /// one, by name and feature: a newly registered node has no comment yet.
     fn member<'r>(&self, record: &'r Node) -> Option<(&'r Node, String, Option<PodInfo>)> {
         let names_us = record.comment.contains(&self.nodeset) || record.comment.contains(&self.uid);
         match names_us.then(|| PodInfo::parse(&record.comment)).flatten() {
             Some(info) => self.claims(record, &info).then(|| (record, info.pod_name.clone(), Some(info))),
-            None if record.comment.starts_with('{') => None, // somebody else's link
+            None if record.comment.starts_with('{') => None, // JSON of another owner
             None => {
-                // Whatever answers is somebody's; where strangers could be, that is not taken for ours.
+                // A node that responds has an owner. In a shared cluster that may be a foreign one, so the node does not count as ours.
                 let may_be_strange = self.is_shared && !record.state.has(&NodeState::NotResponding);
                 let pod = self.pod_of(record).filter(|_| !may_be_strange)?;
                 Some((record, pod, None))
@@ -151,7 +151,7 @@ impl Family {
         }
     }
 
-    /// Whether the link is to a pod of this NodeSet, or of one before it with the same name.
+    /// True if the link names a pod of this NodeSet, or of a former one with the same name.
     fn claims(&self, record: &Node, info: &PodInfo) -> bool {
         let PodInfo { namespace, pod_name, node_set_name, node_set_uid, .. } = info;
         let is_its = match (node_set_name.as_str(), node_set_uid.as_str()) {
@@ -162,7 +162,7 @@ impl Family {
         *namespace == self.namespace && !pod_name.is_empty() && is_its
     }
 
-    /// The pod whose node this is, by its hostname and its feature, if they are such as the NodeSet gives.
+    /// The pod of this record by hostname and feature, or `None` if the NodeSet does not assign these.
     fn pod_of(&self, record: &Node) -> Option<String> {
         let has_feature = record.features.contains(&self.feature);
         if let Some(daemon) = self.daemons.get(&record.name).filter(|_| has_feature) {
@@ -175,7 +175,7 @@ impl Family {
     }
 }
 
-/// The pods of workers of Kubernetes nodes, by hostname.
+/// Worker pods by hostname, in DaemonSet mode.
 fn daemons(nodeset: &NodeSet, context: &Context) -> HashMap<String, String> {
     if nodeset.spec.scaling_mode != ScalingMode::DaemonSet {
         return HashMap::new();

@@ -1,4 +1,4 @@
-//! A NodeSet's workers, from what the caches hold.
+//! A NodeSet's workers, from the caches.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -24,11 +24,11 @@ use crate::{
     memory::{Created, is_recent},
 };
 
-/// Pods that are named when something on them cannot be read.
+/// Findings listed about unreadable annotations; the rest is only counted.
 const MOST_DOUBTS: usize = 3;
 
-/// The NodeSet's pods: those in the cache, and those that we just created and the cache has yet to show. With them comes what there is to say about
-/// what users wrote on them.
+/// The NodeSet's pods: those in the cache, and those just created that the cache does not show yet. Also returns findings about users' annotations on
+/// them.
 pub(super) fn observe_workers(
     nodeset: &NodeSet,
     revisions: &Revisions,
@@ -90,28 +90,28 @@ fn look(pod: &PodView, cluster: &Cluster<'_>, context: &Context) -> Seen {
     }
 }
 
-/// Whether we know of the pod only because we created it.
+/// True if we know the pod only because we created it.
 pub(super) fn is_unseen(worker: &Worker) -> bool {
     worker.uid.is_empty()
 }
 
-/// What all workers of a NodeSet share.
+/// Values that all workers of a NodeSet share.
 struct Set<'a> {
     nodeset: &'a NodeSet,
     name: String,
     revisions: &'a Revisions,
     min_ready: SignedDuration,
-    /// What the NodeSet permits workers that say nothing themselves.
+    /// The NodeSet's policy, for workers without their own.
     annotation: Option<JobPolicyAnnotation>,
     propagated: &'a [String],
 }
 
-/// What is known about one pod, beside the pod itself.
+/// Observations about one pod, beside the pod itself.
 struct Seen {
     host: Option<Arc<NodeView>>,
     in_slurm: InSlurm,
     record: Record,
-    /// Whether we deleted it.
+    /// True if we deleted it.
     is_deleted: bool,
     unseen: Unseen,
 }
@@ -162,7 +162,7 @@ impl<'a> Set<'a> {
     }
 
     fn available_from(&self, pod: &PodView) -> Option<Timestamp> {
-        // Where nothing is asked for, it is enough that it is ready.
+        // Without minReadySeconds, being ready is enough.
         let created = || pod.metadata.creation_timestamp.as_ref().map(|time| time.0).filter(|_| pod.is_ready() && self.min_ready.is_zero());
         pod.ready_since().or_else(created)?.checked_add(self.min_ready).ok()
     }
@@ -181,7 +181,7 @@ impl<'a> Set<'a> {
         cordon(host?, &format!("{namespace}/{pod}"), self.propagated)
     }
 
-    /// A pod's own word counts, the NodeSet's only where the pod says nothing.
+    /// The pod's policy, or the NodeSet's if the pod has none.
     fn job_policy(&self, pod: &PodView, in_slurm: &InSlurm) -> JobPolicy {
         let annotation = JobPolicyAnnotation::read(pod.annotations()).or(self.annotation);
         let drained_since = in_slurm.reason_since.filter(|_| in_slurm.hold == Hold::DrainedByUs);
@@ -189,7 +189,7 @@ impl<'a> Set<'a> {
     }
 }
 
-/// Which place of its NodeSet a pod fills: that of a Kubernetes node, as its label says, or that of a number, as its name does.
+/// The slot that a pod fills: a Kubernetes node if it has the per-node label, else the ordinal in its name.
 pub(super) fn slot(nodeset: &str, pod: &PodView) -> Option<Slot> {
     if pod.labels().get(label::SCALING_MODE).is_some_and(|mode| mode == label::PER_NODE) {
         return Some(Slot::Node(pod.target_node().unwrap_or_default().to_owned()));
@@ -197,16 +197,16 @@ pub(super) fn slot(nodeset: &str, pod: &PodView) -> Option<Slot> {
     name::worker_ordinal(nodeset, &pod.name_any()).map(Slot::Ordinal)
 }
 
-/// Name of a pod's node in Slurm.
+/// Name of the pod's node in Slurm.
 fn node_of(pod: &PodView) -> String {
-    // slurmd asks for the hostname, and there it gets that of the Kubernetes node.
+    // slurmd uses the hostname, which on the host network is that of the Kubernetes node.
     if let Some(host) = pod.node_name().filter(|_| pod.spec.host_network) {
         return name::daemon_hostname(host, None).to_owned();
     }
     pod.labels().get(label::POD_HOSTNAME).cloned().unwrap_or_else(|| pod.name_any())
 }
 
-/// What pods say that cannot be read: the first few, as one mistake is often made on all of them.
+/// Findings about unreadable annotations: only the first few, as the same mistake is often made on all pods.
 fn findings(doubts: &[(String, String)]) -> Vec<Finding> {
     let mut doubts: Vec<_> = doubts.iter().map(|(pod, words)| format!("pod `{pod}`: {words}")).collect();
     doubts.sort_unstable();
@@ -224,7 +224,7 @@ fn phase(pod: &PodView) -> Phase {
     }
 }
 
-/// A deletion cost as Kubernetes reads one: no plus sign, no leading zeros; what is none counts as 0.
+/// Deletion cost as Kubernetes parses it: no plus sign, no leading zeros. Any other text counts as 0.
 fn deletion_cost(text: &str) -> i32 {
     let is_canonical = text.parse::<i32>().is_ok_and(|cost| cost.to_string() == text);
     if is_canonical { text.parse().unwrap_or(0) } else { 0 }

@@ -1,4 +1,4 @@
-//! Where slurmrestd listens.
+//! Address of slurmrestd.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use slipway_api::{RestApi, image, name};
 
 const PARTS: [&str; 3] = ["{service}", "{namespace}", "{port}"];
 
-/// How the URL of a RestApi is made: text with the parts `{service}`, `{namespace}` and `{port}`.
+/// Pattern for the URL of a RestApi, with the parts `{service}`, `{namespace}` and `{port}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(String);
 
 impl Address {
-    /// The RestApi's Service, as pods of this Kubernetes find it.
+    /// The RestApi's Service, as pods of this Kubernetes cluster resolve it.
     pub const IN_CLUSTER: &str = "http://{service}.{namespace}:{port}";
 
     pub(super) fn of(&self, namespace: &str, restapi: &RestApi) -> String {

@@ -1,4 +1,4 @@
-//! What Slurm was told about reservations, and what came of it.
+//! Commands about reservations, and their results.
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +10,11 @@ use slipway_plan::nodeset::{Booking, Told};
 use slipway_slurm::rest::{RestError, error::Class};
 use tokio::time::Instant;
 
-/// So long what Slurm was told may stay unseen before it is told again.
+/// Time for a command to show an effect before it is sent again.
 const SETTLE: Duration = Duration::from_mins(1);
-/// So soon is tried again what did not reach Slurm.
+/// Retry interval if a command did not reach Slurm.
 const RETRY: Duration = Duration::from_secs(10);
-/// So soon is tried again what Slurm refused, should whatever was in the way have gone.
+/// Retry interval after a refusal, as its cause may disappear.
 const TRY_AGAIN: Duration = Duration::from_mins(5);
 
 struct Last {
@@ -23,12 +23,12 @@ struct Last {
     again_at: Instant,
 }
 
-/// The last that Slurm was told about each reservation.
+/// The last command about each reservation.
 #[derive(Default)]
 pub(super) struct Bookings(Mutex<BTreeMap<String, Last>>);
 
 impl Bookings {
-    /// It is about to be told; what it refused of the same stays known.
+    /// Notes that a command is about to be sent. A refusal of the same command stays known.
     pub(super) fn begin(&self, name: &str, booking: Option<&Booking>) {
         let mut told = self.locked();
         let before = told.remove(name).filter(|last| last.booking.as_ref() == booking);
@@ -36,10 +36,10 @@ impl Bookings {
         told.insert(name.to_owned(), Last { booking: booking.cloned(), refusal, again_at: Instant::now() + SETTLE });
     }
 
-    /// It was told, and that is what came of it.
+    /// Notes the result of a command.
     pub(super) fn end(&self, name: &str, booking: Option<&Booking>, outcome: Result<(), &RestError>) {
         let wait = match outcome.err().map(RestError::class) {
-            // slurmctld may begin anew from what it saved before, and have one again that was deleted.
+            // slurmctld may restart from an older saved state, in which a deleted reservation still exists.
             None if booking.is_none() => RETRY,
             None => SETTLE,
             Some(Class::Transient) => RETRY,

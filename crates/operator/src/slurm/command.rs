@@ -1,4 +1,4 @@
-//! What can be left for a cluster's task to tell Slurm.
+//! Commands that a cluster's task sends to Slurm.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,50 +25,50 @@ use slipway_slurm::{
 
 use super::{hold, question::MAX_HOSTS};
 
-/// Records deleted by one command, so that other commands need not wait for hundreds of calls; the rest has its turn in the next.
+/// Records deleted by one command, so that other commands do not wait for hundreds of calls. The rest follows in the next one.
 const MOST_FORGOTTEN: usize = 100;
 
-/// So many nodes are asked for by name before a hold is lifted or a node set down; all of them where there are no more.
+/// Nodes queried by name before a hold is lifted or a node is set DOWN; all of them if there are no more.
 const ASKED_BY_NAME: usize = 3;
 
-/// Something to tell Slurm.
+/// A command to Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlurmCommand {
-    /// Read the configuration once more, and why. Only for one that was checked: slurmctld says that all is well and then ends itself over a bad one.
+    /// Reads the configuration again, with the cause. Only for a checked one: slurmctld reports success and then exits over a bad one.
     Reconfigure(String),
-    /// Let no new job come to these nodes, and why, without our prefix.
+    /// Drains nodes, with the reason without our prefix.
     Drain(Vec<String>, String),
-    /// Let jobs come again to nodes that are drained.
+    /// Undrains nodes that are drained.
     Undrain(Vec<String>),
-    /// Let jobs come again to nodes that are down.
+    /// Resumes nodes that are DOWN.
     Resume(Vec<String>),
-    /// Set nodes down whose pods are gone, and why, without our prefix. With each node, since when the slurmd that is gone had run: one that started
-    /// later is not meant.
+    /// Sets nodes DOWN whose pods are gone, with the reason without our prefix. Each node has the start time of the slurmd that is gone: one that
+    /// started later is not affected.
     SetDown(BTreeMap<String, Option<Timestamp>>, String),
-    /// Say where nodes are in the network, or what they have.
+    /// Sets the topology or features of nodes.
     SetAttribute(Vec<String>, NodeAttribute),
-    /// Write comments on nodes, by node.
+    /// Writes comments, by node.
     Describe(BTreeMap<String, String>),
-    /// Delete the records of nodes whose pods are gone. With each node, since when the slurmd that is gone had run: one that started later is not meant.
+    /// Deletes records of nodes whose pods are gone. Each node has the start time of the slurmd that is gone: one that started later is not affected.
     Forget(BTreeMap<String, Option<Timestamp>>),
-    /// Make or change the reservation of this name; with nothing, delete it.
+    /// Creates or changes the reservation with this name; deletes it if `None`.
     Reserve(String, Option<Booking>),
 }
 
-/// Where the effect of a command is seen.
+/// Data in which the effect of a command shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Among the nodes that changed.
+    /// Changed nodes.
     ChangedNodes,
-    /// Among all nodes: Slurm counts it as no change.
+    /// All nodes: Slurm does not count the effect as a change.
     AllNodes,
     Reservations,
-    /// In what Slurm tells of its configuration, and among the nodes that changed.
+    /// The configuration, and changed nodes.
     Configuration,
 }
 
 impl SlurmCommand {
-    /// What is to be read when it was told.
+    /// Data to read after the command.
     pub(super) fn reading(&self) -> Reading {
         match self {
             Self::Reconfigure(_) => Reading::Configuration,
@@ -101,7 +101,7 @@ impl SlurmCommand {
                     NodeAttribute::Features { all, active } => {
                         let change =
                             NodeUpdate { features: Some(all.clone()), active_features: Some(active.clone()), ..NodeUpdate::default() };
-                        // What others made of its features a moment ago stays.
+                        // Recent changes by others to its features are kept.
                         (|node, attribute| attribute.fits(&node.features, &node.active_features), change)
                     }
                 };
@@ -114,8 +114,7 @@ impl SlurmCommand {
     }
 }
 
-/// Whether only we keep jobs from it, and it is back. One that was down a moment ago may have come back by itself, and be drained still: a resume
-/// lifts either.
+/// True if only we hold the node and it is back. A node that was DOWN may have come back by itself and still be drained: a resume lifts both.
 fn is_held_by_us(node: &Node) -> bool {
     match hold(node) {
         Hold::DownByUs => true,
@@ -132,8 +131,8 @@ fn reason(why: &str) -> Reason {
     Reason::of(&format!("{REASON_PREFIX}{why}"))
 }
 
-/// One call for all nodes that are still as they were when it was decided, and one to see that: what an administrator said about a node a moment
-/// ago is not overwritten.
+/// Updates all nodes that have not changed since the decision, with one call to check that and one to write: a recent change by an administrator is
+/// not overwritten.
 async fn update(
     client: &Client,
     nodes: impl IntoIterator<Item = &String>,
@@ -146,8 +145,8 @@ async fn update(
     }
 }
 
-/// The same for what lifts a hold or ends jobs. The list may come from a server that is behind and lack what an administrator just said, so a few of
-/// the nodes are asked for by name too; where one is not as the list has it, nothing is told, and the next pass decides anew.
+/// Like `update`, for changes that lift a hold or kill jobs. The list may come from a server that lags behind and lack an administrator's recent
+/// change, so a few nodes are also queried by name. If one differs, no command is sent, and the next reconcile decides again.
 async fn update_surely(
     client: &Client,
     nodes: impl IntoIterator<Item = &String>,
@@ -166,7 +165,7 @@ async fn update_surely(
     }
 }
 
-/// Those of `nodes` that are as they were when it was decided, by a list that is read now.
+/// Those of `nodes` that have not changed since the decision, by a list read now.
 async fn meant(
     client: &Client,
     nodes: impl IntoIterator<Item = &String>,
@@ -183,7 +182,7 @@ async fn meant(
     Ok(unchanged)
 }
 
-/// A call for each node: Slurm takes one comment for all that are named. What it refuses for one does not keep the others from theirs.
+/// Writes each comment with its own call: Slurm sets one comment for all named nodes. A refusal for one node does not stop the others.
 async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Result<(), RestError> {
     let mut refused = Ok(());
     for (node, comment) in comments {
@@ -196,8 +195,8 @@ async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Resul
     refused
 }
 
-/// A call for each node that is out of use and empty, since Slurm takes one name at a time. One that is reserved stays: Slurm itself refuses only where
-/// that has begun. What it refuses keeps no other from being deleted.
+/// Deletes unused, empty records with one call each, since Slurm accepts one name at a time. Reserved ones stay: Slurm itself refuses only once the
+/// reservation has begun. A refusal for one does not stop the others.
 async fn forget(client: &Client, nodes: &BTreeMap<String, Option<Timestamp>>) -> Result<(), RestError> {
     let is_meant = |node: &Node| is_forgettable(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
     let mut gone = meant(client, nodes.keys(), is_meant).await?;
@@ -208,11 +207,11 @@ async fn forget(client: &Client, nodes: &BTreeMap<String, Option<Timestamp>>) ->
     client.reservations(None, |reservation| reserved.push(reservation.node_list)).await?;
     let hosts = |list: &String| Hostlist::parse(list).and_then(|hosts| hosts.to_set(MAX_HOSTS));
     let reserved: Vec<_> = reserved.iter().filter(|list| !list.trim().is_empty()).map(hosts).collect();
-    // A list that cannot be read may name any of them.
+    // A list that cannot be parsed may name any of them.
     gone.retain(|node| reserved.iter().all(|hosts| hosts.as_ref().is_ok_and(|hosts| !hosts.contains(node.as_str()))));
     let mut refused = Ok(());
     for node in gone.iter().take(MOST_FORGOTTEN) {
-        // The list may come from a server that is behind.
+        // The list may come from a server that lags behind.
         match client.node(node).await {
             Ok(now) if is_meant(&now) => {}
             Ok(_) | Err(RestError::NotFound { .. }) => continue,
@@ -226,11 +225,11 @@ async fn forget(client: &Client, nodes: &BTreeMap<String, Option<Timestamp>>) ->
     refused
 }
 
-/// Whether a record is out of use, holds no job, and nobody else says anything about it. One that waits for a machine to be powered up never had a pod.
+/// True if a record is unused, has no job, and no one else drained it. A node that waits to be powered up never had a pod.
 fn is_forgettable(node: &Node) -> bool {
     const OTHERS: &[NodeState] = &[NodeState::Future, NodeState::External, NodeState::Cloud, NodeState::PoweredDown, NodeState::PoweringUp];
     let is_empty = node.state.is_clear() && !node.state.is_busy() && node.alloc_cpus == 0 && !node.state.has_any(OTHERS);
-    // A slurmctld that was killed before it saved a termination has the node as it was before, and sets it down only after its SlurmdTimeout.
+    // A slurmctld killed before it saved a termination restores the previous state, and sets the node DOWN only after SlurmdTimeout.
     let is_out_of_use = match () {
         () if node.state.has(&NodeState::Drain) => is_our_reason(&node.reason),
         () => node.state.has_any(&[NodeState::Down, NodeState::NotResponding]),
@@ -238,8 +237,8 @@ fn is_forgettable(node: &Node) -> bool {
     is_empty && is_out_of_use
 }
 
-/// Makes, changes or deletes a reservation, if it is still as it was when that was decided: one that is not of our kind, and came or became so a moment
-/// ago, is left alone. The reading that follows shows it.
+/// Creates, changes or deletes a reservation if it has not changed since the decision. One that is not, or no longer, of our kind is left alone. The
+/// next reading shows it.
 async fn reserve(client: &Client, name: &str, booking: Option<&Booking>) -> Result<(), RestError> {
     let there = match client.reservation(name).await {
         Ok(reservation) => Some(reservation.flags.iter().any(|flag| flag == MAINT)),
@@ -256,7 +255,7 @@ async fn reserve(client: &Client, name: &str, booking: Option<&Booking>) -> Resu
     }
 }
 
-/// A reservation as it is written. Nobody may use it but Slurm's own user, which is said when it is made: whom an administrator lets in later stays.
+/// Request that writes a reservation. Only Slurm's own user may use a new one. Later changes send no users, so those that an administrator adds stay.
 fn written(name: &str, booking: &Booking) -> ReservationWrite {
     let Booking { is_new, start, minutes, nodes, flags } = booking;
     ReservationWrite {

@@ -1,17 +1,17 @@
-//! Who keeps a node of Slurm from taking jobs.
+//! Owner of a Slurm node's drain or DOWN state.
 
 use slipway_api::slurm_node::is_our_reason;
 use slipway_plan::nodeset::Hold;
 use slipway_slurm::rest::model::{Node, NodeState};
 
-/// Who keeps a node from taking jobs. What has our prefix is ours, and what has not is not, by whichever hand it came.
+/// Owner of a node's drain or DOWN state. Only our prefix in the reason makes it ours, no matter who wrote it.
 pub fn hold(node: &Node) -> Hold {
     let (state, is_ours) = (&node.state, is_our_reason(&node.reason));
     if state.has(&NodeState::Drain) {
         return if is_ours { Hold::DrainedByUs } else { Hold::ByOthers };
     }
     if state.has(&NodeState::Down) {
-        // One that does not respond is not back yet.
+        // A node that does not respond is not back yet.
         let is_back = is_ours && !state.has(&NodeState::NotResponding);
         return if is_back { Hold::DownByUs } else { Hold::ByOthers };
     }

@@ -1,4 +1,4 @@
-//! Questions about a cluster. Not knowing is an answer of its own.
+//! Queries about a cluster. Unknown is a separate answer.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -14,16 +14,16 @@ use slipway_slurm::{
 };
 use tokio::time::Instant;
 
-/// A queue of this age may lack a job that came since: it says that there are jobs, and not that there are none.
+/// Maximum age of the queue for ruling out jobs. An older queue may lack a recent job: it shows that there are jobs, not that there are none.
 pub(super) const FRESH: Duration = Duration::from_secs(2);
-/// The most nodes that one list may name: as many as Slurm can have.
+/// Maximum number of nodes in one list: as many as Slurm supports.
 pub(super) const MAX_HOSTS: usize = 1 << 16;
-/// Where there is no session, this is why nothing is known.
+/// Cause of an unknown answer without a session.
 const NO_SESSION: &str = "there is no RestApi by which Slurm could be asked";
 
-/// Whether a job that has not ended names any of these partitions: one that waits, alone or among others, runs, is suspended or is still leaving.
+/// Answers if an unfinished job names any of these partitions: pending, alone or among others, running, suspended or completing.
 ///
-/// *No* needs a queue that was read a moment ago: have it read by [`super::Clusters::read_soon`] first.
+/// *No* requires a fresh queue: call [`super::Clusters::read_soon`] first.
 pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], now: Instant) -> Answer {
     let Some(snapshot) = snapshot else { return Answer::Unknown(NO_SESSION.to_owned()) };
     let jobs = match snapshot.fresh_jobs(now) {
@@ -48,9 +48,9 @@ pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], 
     }
 }
 
-/// Jobs that have not ended and name the partition, alone or among others, or hold or require one of the nodes; or why they are not known.
+/// Unfinished jobs that name the partition, alone or among others, or hold or require one of the nodes; or why they are not known.
 ///
-/// That there are none needs a queue that was read a moment ago: have it read by [`super::Clusters::read_soon`] first.
+/// An empty list requires a fresh queue: call [`super::Clusters::read_soon`] first.
 pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str], now: Instant) -> Result<Vec<String>, String> {
     let snapshot = snapshot.ok_or_else(|| NO_SESSION.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
@@ -68,7 +68,7 @@ pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str],
     Ok(found)
 }
 
-/// Those of `nodes` that a list of hosts names; or why it cannot be read.
+/// Those of `nodes` that a host list names, or the parse error.
 fn named<'n>(text: &str, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, String> {
     if text.trim().is_empty() {
         return Ok(BTreeSet::new());
@@ -77,7 +77,7 @@ fn named<'n>(text: &str, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, 
     Ok(set.names().filter_map(|host| nodes.get(host.as_str()).copied()).collect())
 }
 
-/// Those of `nodes` that a job has, or requires.
+/// Those of `nodes` that a job holds or requires.
 fn named_by_job<'n>(job: &Job, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, String> {
     let of_job = |error: String| format!("job {}: {error}", job.job_id);
     let mut found = named(&job.nodes, nodes).map_err(of_job)?;
@@ -85,17 +85,17 @@ fn named_by_job<'n>(job: &Job, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n 
     Ok(found)
 }
 
-/// Who needs the records of these nodes, by node and in words: reservations that name them, now or later, and jobs that hold or require them. Whom
-/// nobody needs is not there. The reservation called `own` does not count.
+/// Reason why each of these nodes' records is needed, by node: a current or later reservation names it, or a job holds or requires it. Nodes that
+/// nothing needs are left out. The reservation called `own` does not count.
 ///
-/// Beside them comes whether that nobody else does is certain: it needs queue and reservations that were read a moment ago. Fails where nothing is known.
+/// The bool is true if it is certain that nothing else needs them: queue and reservations are fresh. Fails if nothing is known.
 pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], own: &str, now: Instant) -> Result<(BTreeMap<String, String>, bool), String> {
     let snapshot = snapshot.ok_or_else(|| NO_SESSION.to_owned())?;
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
     let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let mut users: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-    // Our own maintenance follows the records, and lets go of one that is to be deleted.
+    // Our own maintenance reservation follows the records, and releases one that is to be deleted.
     for reservation in snapshot.reservations().iter().filter(|reservation| reservation.name != own) {
         let name = &reservation.name;
         for node in named(&reservation.node_list, &nodes).map_err(|error| format!("reservation `{name}`: {error}"))? {
@@ -118,9 +118,9 @@ pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], own: &str, now: Instan
     Ok((found, is_fresh(snapshot.queue_age(now)) && is_fresh(snapshot.reservations_age(now))))
 }
 
-/// How many workers there are, and which of them last read their configuration before `since`; or why that is not known.
+/// Number of workers, and those that last read their configuration before `since`; or why that is not known.
 ///
-/// Times are whole seconds of the workers' own clocks, and slurmctld tells its workers when it has read its own.
+/// Times are whole seconds of the workers' own clocks, and slurmctld notifies its workers after it has read its own.
 pub fn workers_behind(snapshot: Option<&Snapshot>, since: Timestamp, now: Instant) -> Result<(usize, Vec<Behind>), String> {
     let snapshot = snapshot.ok_or_else(|| NO_SESSION.to_owned())?;
     let nodes = snapshot.fresh_nodes(now).map_err(|why| why.to_string())?;
@@ -131,7 +131,7 @@ pub fn workers_behind(snapshot: Option<&Snapshot>, since: Timestamp, now: Instan
     let behind = workers.iter().filter_map(|node| {
         let started_at = node.slurmd_start_time.moment();
         let is_behind = started_at.is_none_or(|at| at.as_second() < since.as_second());
-        // One that is back and has not said when it started is not to be told again yet.
+        // A node that is back and has not reported its start time is not notified again yet.
         let answers = started_at.is_some() && !node.state.has_any(&[NodeState::NotResponding, NodeState::Down]);
         is_behind.then(|| Behind { node: node.name.clone(), answers })
     });
@@ -139,13 +139,13 @@ pub fn workers_behind(snapshot: Option<&Snapshot>, since: Timestamp, now: Instan
     Ok((workers.len(), behind))
 }
 
-/// Nodes that registered themselves, however long ago that was read; none where it never was.
+/// Nodes that registered themselves, from the last reading however old; empty if there was none.
 pub fn registered_nodes(snapshot: Option<&Snapshot>) -> HostSet {
     let nodes = snapshot.into_iter().flat_map(|snapshot| snapshot.nodes().iter());
     nodes.filter(|node| node.state.has(&NodeState::DynamicNorm)).map(|node| node.name.as_str()).collect()
 }
 
-/// Whether a slurmd should be running for the record.
+/// True if a slurmd should be running for the record.
 fn has_slurmd(node: &Node) -> bool {
     const WITHOUT: &[NodeState] =
         &[NodeState::Future, NodeState::External, NodeState::PoweredDown, NodeState::PoweringDown, NodeState::PoweringUp];

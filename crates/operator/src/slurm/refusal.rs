@@ -1,4 +1,4 @@
-//! What Slurm did not take.
+//! Node attributes that Slurm refused.
 
 use std::{
     collections::BTreeMap,
@@ -9,12 +9,12 @@ use std::{
 use slipway_plan::nodeset::{NodeAttribute, Refusal};
 use tokio::time::Instant;
 
-/// After this time it is tried again, should whatever was missing have come by a way that nobody sees.
+/// Time until a retry, as the cause of a refusal may disappear unnoticed.
 const TRY_AGAIN: Duration = Duration::from_mins(5);
 
 type ByNode = BTreeMap<String, Vec<(NodeAttribute, String, Instant)>>;
 
-/// What Slurm did not take about nodes, by node: at most one place in the network and one list of features for each.
+/// Refused attributes by node: at most one topology and one list of features for each.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<ByNode>);
 
@@ -29,7 +29,7 @@ impl Refusals {
         }
     }
 
-    /// Those of a node that still count.
+    /// Refusals of a node that still count.
     pub(super) fn of(&self, node: &str) -> Vec<Refusal> {
         let refusals = self.locked();
         let of_node = refusals.get(node).into_iter().flatten();
@@ -39,7 +39,7 @@ impl Refusals {
             .collect()
     }
 
-    /// Slurm has another configuration, which may have what was missing.
+    /// Clears all refusals: Slurm has another configuration, which may have what was missing.
     pub(super) fn clear(&self) {
         self.locked().clear();
     }

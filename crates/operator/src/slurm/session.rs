@@ -1,4 +1,4 @@
-//! The session with one cluster: a client, a snapshot, and the task that keeps both.
+//! Session with one cluster: a client, a snapshot, and the task that maintains both.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -33,13 +33,13 @@ use super::{
     command::Reading,
 };
 
-/// How often slurmctld is asked when it read its configuration, beside each time that its nodes change.
+/// Interval for querying when slurmctld read its configuration, in addition to changes of its nodes.
 const CONFIGURATION: Duration = Duration::from_secs(30);
-/// How often it is looked whether the queue was read, and for how long. What comes later wakes by itself, or is asked for again.
+/// Polling interval and time limit for a reading of the queue. A later reading triggers reconciles by itself, or is requested again.
 const LOOK_FOR_QUEUE: Duration = Duration::from_millis(50);
 const WAIT_FOR_QUEUE: Duration = Duration::from_secs(10);
 
-/// One cluster. Its task ends when this is dropped.
+/// Session with one cluster. Its task ends when this is dropped.
 pub(super) struct Session {
     wanted: Wanted,
     shared: Arc<Shared>,
@@ -51,25 +51,25 @@ pub(super) struct Session {
 struct Shared {
     key: Key,
     client: Arc<Client>,
-    /// Of the one pass that waits for answers.
+    /// Turn of the one reconcile that waits for answers.
     turn: Arc<Semaphore>,
     handle: Handle,
-    /// When slurmctld last read its configuration, or why that is not known.
+    /// Time when slurmctld last read its configuration, or why it is not known.
     configured_at: Mutex<Result<Timestamp, String>>,
     configuration_soon: Notify,
-    /// What is to be told to Slurm, in its order.
+    /// Commands to send, in order.
     commands: Mutex<VecDeque<SlurmCommand>>,
-    /// Comments for nodes. Each is a call of its own and there may be thousands, so everything else goes first.
+    /// Comments for nodes. Each is a separate call and there may be thousands, so all other commands go first.
     comments: Mutex<BTreeMap<String, String>>,
     command_queued: Notify,
     refusals: Refusals,
     bookings: Bookings,
-    /// Somebody decides by the queue.
+    /// A decision needs a fresh queue.
     queue_wanted: Notify,
 }
 
 impl Session {
-    /// Begins to read. `wake` is called whenever something has changed.
+    /// Starts reading. Calls `wake` after every change.
     pub(super) fn start(key: &Key, wanted: Wanted, ground: &Ground, wake: impl Fn() + Send + Sync + 'static) -> Result<Self, String> {
         let Wanted { server, jwt_key, jwt_field, .. } = &wanted;
         let namespace = key.namespace.clone();
@@ -94,7 +94,7 @@ impl Session {
             queue_wanted: Notify::new(),
         });
         let work = shared.clone();
-        // One task for all of it: none of the parts ends by itself, and where one panics the whole begins anew.
+        // One task for all parts: none of them ends by itself, and if one panics, the whole session is restarted.
         let task = tokio::spawn(async move {
             let read = async {
                 tokens.tried().await;
@@ -117,7 +117,7 @@ impl Session {
         &self.wanted
     }
 
-    /// Whether its task is gone although nobody asked it to go.
+    /// True if the task ended without being aborted by us.
     pub(super) fn has_ended(&self) -> bool {
         self.task.is_finished()
     }
@@ -164,7 +164,7 @@ impl Session {
         self.shared.configuration_soon.notify_one();
     }
 
-    /// Leaves a command; the same twice is one.
+    /// Queues a command, unless it is already queued.
     pub(super) fn send(&self, command: SlurmCommand) {
         if let SlurmCommand::Describe(comments) = command {
             locked(&self.shared.comments).extend(comments);
@@ -198,7 +198,7 @@ impl Shared {
         self.handle.latest().queue_age(Instant::now())
     }
 
-    /// Has the queue read and wakes whoever waits for that, also if it is as it was before.
+    /// Reads the queue on request and then triggers reconciles, even if it is unchanged.
     async fn read_queue(&self, wake: &(dyn Fn() + Send + Sync)) {
         loop {
             self.queue_wanted.notified().await;
@@ -215,12 +215,13 @@ impl Shared {
         }
     }
 
-    /// Wakes whoever looks at this cluster, as often as it changes.
+    /// Triggers reconciles on every change in the cluster.
     async fn tell_changes(&self, wake: &(dyn Fn() + Send + Sync)) {
         let mut handle = self.handle.clone();
         let mut seen = handle.latest();
         while let Ok(snapshot) = handle.changed().await {
-            // Who reads a configuration tells its nodes to, which then count as started anew. Whatever else changes about them is no news of that.
+            // When slurmctld reads its configuration, it makes its nodes read it too, and they report a new start time. Other changes of nodes do not
+            // matter here.
             if !std::ptr::eq(seen.nodes(), snapshot.nodes()) && last_start(&seen) != last_start(&snapshot) {
                 self.configuration_soon.notify_one();
             }
@@ -229,7 +230,7 @@ impl Shared {
         }
     }
 
-    /// Finds out when slurmctld last read its configuration.
+    /// Queries when slurmctld last read its configuration.
     async fn read_configuration(&self, wake: &(dyn Fn() + Send + Sync)) {
         loop {
             tokio::select! {
@@ -238,7 +239,7 @@ impl Shared {
             }
             let read = match self.client.conf().await {
                 Ok(conf) => conf.booted_at.moment().ok_or_else(|| "Slurm does not tell when slurmctld read its configuration".to_owned()),
-                // Older ones tell since when they count, but they begin anew at midnight too, so that it proves nothing.
+                // Older versions report since when their counters run, but these also restart at midnight, so that proves nothing.
                 Err(RestError::Unsupported { version, .. }) => {
                     Err(format!("Slurm tells when slurmctld read its configuration only since 26.05, and this one speaks {version}"))
                 }
@@ -289,7 +290,7 @@ impl Shared {
                     }
                 }
             }
-            // Only now, so that nobody leaves it a second time meanwhile.
+            // Removed only now, so that the same command is not queued again meanwhile.
             locked(&self.commands).pop_front();
             match command.reading() {
                 Reading::Configuration => self.read_soon(),
@@ -306,14 +307,14 @@ impl Shared {
             Ok(()) => tracing::debug!(controller = %self.key, node, "Slurm was told the node's pod"),
             Err(error) => tracing::warn!(controller = %self.key, node, %error, "Slurm could not be told the node's pod"),
         }
-        // All of it shows in one reading.
+        // One reading shows all comments.
         if locked(&self.comments).is_empty() {
             self.read_soon();
         }
     }
 }
 
-/// When a slurmd last started, or read its configuration.
+/// Latest time at which a slurmd started or read its configuration.
 fn last_start(snapshot: &Snapshot) -> Option<Timestamp> {
     snapshot.nodes().iter().filter_map(|node| node.slurmd_start_time.moment()).max()
 }
@@ -322,7 +323,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Every call shows in the metrics.
+/// Records every call in the metrics.
 struct Counted(Metrics);
 
 impl Observer for Counted {

@@ -1,8 +1,8 @@
-//! A node's state in the words of pod conditions.
+//! A node's state in the terms of pod conditions.
 
 use slipway_slurm::rest::model::{NodeState, NodeStates};
 
-/// Base states in the order in which the first that a node has counts.
+/// Base states in order of precedence: the first that a node has counts.
 const BASES: [(NodeState, &str); 7] = [
     (NodeState::Allocated, "Allocated"),
     (NodeState::Down, "Down"),
@@ -23,7 +23,7 @@ const FLAGS: [(NodeState, &str); 8] = [
     (NodeState::Undrain, "Undrain"),
 ];
 
-/// One base state, if it has any, and every flag that other products know.
+/// The base state, if there is one, and every flag that other products know.
 pub fn state_words(state: &NodeStates) -> Vec<&'static str> {
     let has = |(known, _): &&(NodeState, &'static str)| state.has(known);
     let base = BASES.iter().find(has);

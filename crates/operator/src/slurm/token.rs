@@ -1,4 +1,4 @@
-//! The tokens of one cluster, signed with its own key. The key is read when a token is made and forgotten at once; what is kept is the token.
+//! Tokens of one cluster, signed with its own key. The key is read for each new token and dropped at once; only the token is kept.
 
 use std::{
     collections::BTreeMap,
@@ -20,28 +20,28 @@ use tokio::{
     time::Instant,
 };
 
-/// The pauses after a key that could not be read.
+/// Backoff after the key could not be read.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The least time between two readings because of refusals: a key that is wrong for good is not read all the time.
+/// Minimum interval between readings of the key after refusals: a permanently wrong key is not read all the time.
 const BETWEEN_REFUSALS: Duration = Duration::from_secs(5);
 
-/// Where the key lies.
+/// Location of the key.
 pub(super) struct KeyPlace {
     pub(super) client: kube::Client,
     pub(super) namespace: String,
     pub(super) reference: Option<SecretKeyRef>,
-    /// The field that names it.
+    /// Field that names the Secret.
     pub(super) field: &'static str,
 }
 
-/// Gives the present token to every call, and makes the next one in time.
+/// Provides the current token to every call, and renews it in time.
 pub(super) struct Tokens {
     place: KeyPlace,
     clock: Arc<dyn Clock>,
     current: Mutex<Current>,
     refused: Notify,
-    /// Whether the key was looked for at all.
+    /// True once reading the key was tried.
     is_tried: watch::Sender<bool>,
 }
 
@@ -57,7 +57,7 @@ impl Tokens {
         Self { place, clock, current: Mutex::new(current), refused: Notify::new(), is_tried: watch::Sender::new(false) }
     }
 
-    /// Makes tokens for ever: at once, when most of a token's life is over, and when one was refused. `renewed` hears of each new one.
+    /// Renews the token forever: at once, when most of its lifetime is over, and when it was refused. Calls `renewed` after each renewal.
     pub(super) async fn keep_fresh(&self, renewed: impl Fn() + Send) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -87,9 +87,9 @@ impl Tokens {
         }
     }
 
-    /// Waits until there is a token, or is known why there is none: a call before that would fail over nothing.
+    /// Waits until there is a token, or the cause why there is none: an earlier call would fail for no reason.
     pub(super) async fn tried(&self) {
-        // This holds the other end, so that it cannot be gone.
+        // `self` holds the sender, so the channel cannot be closed.
         let _ = self.is_tried.subscribe().wait_for(|is_tried| *is_tried).await;
     }
 
@@ -100,7 +100,7 @@ impl Tokens {
         Ok(())
     }
 
-    /// Waits until the present token is refused. One that was refused before it was replaced does not count.
+    /// Waits until the current token is refused. Refusals of a replaced token do not count.
     async fn refusal(&self) {
         loop {
             self.refused.notified().await;
@@ -116,7 +116,7 @@ impl Tokens {
 }
 
 impl TokenSource for Tokens {
-    /// A refused token is replaced a moment later, as the key must be read first; until then it is given out again, and the call fails.
+    /// A refused token is replaced a moment later, as the key must be read first. Until then the token is returned again, and the call fails.
     fn token(&self, refused: Option<&SecretString>) -> Result<Arc<SecretString>, TokenError> {
         let mut current = self.current();
         let token = current.token.clone().map_err(TokenError)?;
@@ -129,7 +129,7 @@ impl TokenSource for Tokens {
 }
 
 impl KeyPlace {
-    /// The key's bytes. By name: the operator has no right to list Secrets.
+    /// The key's bytes, read by name: the operator is not permitted to list Secrets.
     async fn read(&self) -> Result<SecretSlice<u8>, String> {
         let Self { client, namespace, reference, field } = self;
         let Some(SecretKeyRef { name, key, .. }) = reference.as_ref().filter(|reference| !reference.name.is_empty()) else {
@@ -143,7 +143,7 @@ impl KeyPlace {
     }
 }
 
-/// A Secret whose values show nowhere and are wiped when it is dropped.
+/// A Secret whose values are never printed and are wiped when dropped.
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = Secret)]
 struct Keys {

@@ -1,4 +1,4 @@
-//! Which sessions should be there.
+//! Sessions that should exist.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use slipway_api::{RestApi, SecretKeyRef};
 
 use super::{Address, Sources};
 
-/// A Controller.
+/// Key of a Controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub namespace: String,
@@ -26,10 +26,10 @@ impl fmt::Display for Key {
     }
 }
 
-/// What a session is made from. Where it differs, another session takes the place of this one.
+/// Parameters of a session. If they change, a new session replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// A Controller made anew under the old name is another cluster.
+    /// A Controller recreated under the same name is another cluster.
     pub(super) uid: Option<String>,
     pub(super) server: String,
     /// The key that signs tokens, and the field that names it.
@@ -57,7 +57,7 @@ pub(super) fn wanted(sources: &Sources, address: &Address) -> BTreeMap<Key, Want
     sessions.collect()
 }
 
-/// The oldest counts, so that a second RestApi changes nothing; one that is going counts only where there is no other.
+/// Rank of a RestApi: the oldest counts, so that a second one changes nothing. A terminating one counts only if there is no other.
 fn rank(restapi: &RestApi) -> impl Ord {
     let metadata = &restapi.metadata;
     (metadata.deletion_timestamp.is_some(), metadata.creation_timestamp.as_ref().map(|time| time.0), metadata.name.clone())

@@ -18,7 +18,7 @@ fn names_of_webhooks(registration: &Value) -> Vec<String> {
     webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until a write that deserves a warning gets it.
+/// Waits until a create with a misspelled field gets a warning.
 async fn served(stage: &Stage) {
     eventually("the webhook to answer", async || {
         let probe = controller("probe", &json!({ "slurmctld": { "imgae": "x" } }));
@@ -44,7 +44,7 @@ fn with_claim(name: &str, claim: &str) -> Value {
     controller(name, &json!({ "ha": { "enabled": true }, "persistence": { "enabled": true, "existingClaim": claim } }))
 }
 
-/// A Controller whose default cluster name has 44 characters.
+/// Name of a Controller whose default cluster name has 44 characters.
 const LONG: &str = "controller-whose-name-is-much-too-long";
 
 fn with_files(name: &str, config_map: &str) -> Value {
@@ -104,7 +104,7 @@ async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in
     .await;
     assert!(doubtful.iter().all(|words| accepted["message"].as_str().unwrap().contains(words)), "{accepted}");
 
-    // A field that the API server does not know makes the pass fail: then too the likely cause stands beside the failure.
+    // A field unknown to the API server makes the reconcile fail. SpecAccepted still names the likely cause.
     let literal = "--from-literal=key=0123456789abcdef0123456789abcdef";
     stage.kubectl(&["create", "secret", "generic", "keys", "--namespace", &stage.namespace, literal]);
     stage.create("controllers", &controller("g", &json!({ "slurmctld": { "image": "x", "imgae": "x" } }))).await;
@@ -116,7 +116,7 @@ async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in
     })
     .await;
 
-    // What it refers to became bad: the object can still be labelled and let go, but not changed without repair.
+    // The referenced ConfigMap became invalid: the object can still be labelled and deleted, but its spec changes only with a fix.
     config_map(&stage, "comes-later", "slurm.conf");
     let label = stage.patch("controllers", "c", &json!({ "metadata": { "labels": { "a": "b" } } })).await;
     assert_eq!((label.code, label.warnings.len()), (200, 1), "{label:?}");
@@ -125,7 +125,7 @@ async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in
     let repair = stage.patch("controllers", "c", &json!({ "spec": { "configFileRefs": [] } })).await;
     assert_eq!((repair.code, repair.warnings.len()), (200, 0), "{repair:?}");
 
-    // The name of the cluster: rules do not see the namespace.
+    // Cluster name: validation rules of the CRD do not see the namespace.
     let long = stage.create("controllers", &controller(LONG, &json!({}))).await;
     let message = long.body["message"].as_str().unwrap_or_default();
     assert!(long.code == 422 && message.contains("44 characters") && message.contains("spec.clusterName"), "{long:?}");
@@ -142,7 +142,7 @@ async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in
     stage.kubectl(&["delete", "validatingwebhookconfiguration", "slipway-webhook"]);
     let _operator = stage.operator("slipway", &[]);
     for (object, words, reason) in &refused {
-        // The API server may still have the registration in mind for a moment; it goes on without an answer then.
+        // The API server may still have the registration cached. It ignores a webhook that does not respond.
         let answer = stage.create("controllers", object).await;
         assert_eq!(answer.code, 201, "{answer:?}");
         let name = object["metadata"]["name"].as_str().unwrap();
@@ -164,7 +164,7 @@ async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in
         if is_told && accepted["reason"] == "Warnings" { Ok(()) } else { Err(accepted.to_string()) }
     })
     .await;
-    // Without a default partition there would be something else to say.
+    // Without a default partition there would be another warning.
     let good = json!({ "spec": { "configFileRefs": [], "extraConf": "PartitionName=all Nodes=ALL Default=YES\n" } });
     let repaired = stage.patch("controllers", "a", &good).await;
     assert_eq!(repaired.code, 200, "{repaired:?}");
@@ -195,14 +195,14 @@ async fn the_registration_is_repaired_and_a_new_process_finds_nothing_to_write()
     .await;
     served(&stage).await;
 
-    // What cannot be checked is allowed, and said.
+    // An object that cannot be checked is allowed, with a warning.
     let role = stage.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/slipway").await;
     let rules = role["rules"].as_array().unwrap();
     let place = rules.iter().position(|rule| rule["resources"].as_array().unwrap().iter().any(|kind| kind == "configmaps")).unwrap();
     let rights = json!([{ "op": "remove", "path": format!("/rules/{place}") }]).to_string();
     stage.kubectl(&["patch", "clusterrole", "slipway", "--type=json", "--patch", &rights]);
     eventually("a warning about what was not checked", async || {
-        // The warning is of the webhook: the API server has not given it up.
+        // The warning comes from the webhook: the API server did not ignore it.
         let answer = stage.create("controllers?dryRun=All", &with_files("x", "unreadable")).await;
         assert_eq!(answer.code, 201, "{answer:?}");
         if answer.warnings.iter().any(|warning| warning.contains("was not checked")) { Ok(()) } else { Err(format!("{answer:?}")) }
@@ -231,7 +231,7 @@ async fn certificates_of_somebody_else_are_read_again_and_their_authority_is_lef
     let issue = || {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
-        // One file is older than the other for a moment, as it would be for somebody who copies them.
+        // For a moment the two files do not match, as when a user copies them.
         std::fs::write(folder.join("tls.crt"), certificate.pem()).unwrap();
         std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
     };
@@ -278,7 +278,7 @@ fn authority_params() -> CertificateParams {
     params
 }
 
-/// The certificate that is served at a port inside the bed.
+/// Fingerprint of the certificate served at a port inside the bed.
 fn fingerprint(stage: &Stage, port: u16) -> String {
     let command = format!("openssl s_client -connect 127.0.0.1:{port} </dev/null 2>/dev/null | openssl x509 -noout -fingerprint");
     stage.inside(&["sh", "-c", &command])
@@ -287,7 +287,7 @@ fn fingerprint(stage: &Stage, port: u16) -> String {
 #[tokio::test]
 async fn authorities_and_certificates_are_exchanged_under_load_without_one_lost_answer() {
     let stage = Stage::alone("rotation").await;
-    // Each is exchanged after two thirds of its life: what is left is for a machine that is busy.
+    // Each is rotated after two thirds of its life. The last third is slack for a busy machine.
     let lives = ["--webhook-ca-life=30s", "--webhook-certificate-life=15s"];
     let second = ["--webhook-addr=127.0.0.1:9444", WITH_WEBHOOK[1]];
     let _one = stage.operator("slipway", &[WITH_WEBHOOK, lives].concat());
@@ -303,7 +303,7 @@ async fn authorities_and_certificates_are_exchanged_under_load_without_one_lost_
         let asked = Instant::now();
         let answer = stage.patch("controllers", "busy", &json!({ "metadata": { "annotations": { "n": writes.to_string() } } })).await;
         slowest = slowest.max(asked.elapsed());
-        // The API server would go on without an answer, so it is the warning that shows that there was one.
+        // The API server ignores a webhook that does not respond, so only the warning proves that it responded.
         let is_answered = answer.code == 200 && answer.warnings.iter().any(|warning| warning.contains("imgae"));
         let server = || slipway_bed::failure::tail(&stage.bed.layout().log("kube-apiserver"), 40).join("\n");
         assert!(is_answered, "write {writes} after {:?}: {answer:?}\n{}", started.elapsed(), server());

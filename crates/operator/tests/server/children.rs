@@ -1,4 +1,4 @@
-//! What is made for Controllers and RestApis, on a real API server: made, put back when edited or deleted, and otherwise left alone.
+//! Children of Controllers and RestApis, on a real API server: created, restored when edited or deleted, and otherwise left alone.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const CONFIG_MAPS: &str = "api/v1/configmaps";
 const STATEFUL_SETS: &str = "apis/apps/v1/statefulsets";
 const DEPLOYMENTS: &str = "apis/apps/v1/deployments";
 
-/// What one slurmctld has, what each of several has beside, what one outside has, and what slurmrestd has.
+/// Children of a single slurmctld, of one with in-place reconfigure, of several slurmctlds, of an external one, and of slurmrestd.
 const CHILDREN: [Child; 17] = [
     Child(SERVICES, "single-controller"),
     Child(SERVICES, "single-controller-internal"),
@@ -43,7 +43,7 @@ impl Child {
         format!("/{group}/namespaces/{}/{plural}/{}", stage.namespace, self.1)
     }
 
-    /// As the audit log names writes of it.
+    /// A write of this child as [`Stage::writes`] formats it.
     fn write(self) -> String {
         format!("\"patch\" \"{}\" \"{}\"", self.0.rsplit('/').next().unwrap(), self.1)
     }
@@ -52,12 +52,12 @@ impl Child {
         stage.get(&self.path(stage)).await
     }
 
-    /// Edits of what is ours, and how many writes each costs to be undone.
+    /// Edits of fields we own, with the number of writes that undo each.
     fn edits(self) -> Vec<(Value, usize)> {
         let mut edits = vec![
             (json!({ "metadata": { "annotations": null } }), 1),
             (json!({ "metadata": { "ownerReferences": null } }), 1),
-            // Without this label it is out of sight.
+            // Without this label the operator's watch does not see the object.
             (json!({ "metadata": { "labels": { "app.kubernetes.io/name": "other" } } }), 1),
         ];
         let (daemon, port) = if self.1.ends_with("restapi") { ("slurmrestd", 6820) } else { ("slurmctld", 6817) };
@@ -66,7 +66,7 @@ impl Child {
                 (json!({ "spec": { "ports": [{ "name": daemon, "port": port, "targetPort": 1 }] } }), 1),
                 (json!({ "spec": { "selector": { "app.kubernetes.io/instance": "other" } } }), 1),
             ],
-            // A file that nobody checked: it goes, and then the rest is as it was.
+            // The second edit adds files that were not checked: one write removes them, one applies the rest.
             CONFIG_MAPS => [
                 (json!({ "data": { "slurm.conf": "# mine\n" } }), 1),
                 (json!({ "data": { "gres.conf": "NodeName=mine\n" }, "binaryData": { "oci.conf": "AA==" } }), 2),
@@ -80,7 +80,7 @@ impl Child {
         edits
     }
 
-    /// What a stranger may add: it stays. On a pod template it is what `kubectl rollout restart` leaves there.
+    /// Fields that others may add and that stay. On a pod template: the annotation set by `kubectl rollout restart`.
     fn additions(self) -> Value {
         let mut patch = json!({ "metadata": { "labels": { "example.org/seen": "yes" }, "annotations": { "example.org/seen": "yes" } } });
         if [STATEFUL_SETS, DEPLOYMENTS].contains(&self.0) {
@@ -90,7 +90,7 @@ impl Child {
     }
 }
 
-/// What was decided about an object.
+/// The object without status and without metadata set by the API server.
 fn essence(object: &Value) -> Value {
     let mut object = object.clone();
     object.as_object_mut().unwrap().remove("status");
@@ -100,7 +100,7 @@ fn essence(object: &Value) -> Value {
     object
 }
 
-/// Waits until every one of `children` exists.
+/// Waits until all `children` exist and returns them.
 async fn all_made(stage: &Stage, children: &[Child]) -> Vec<Value> {
     let made = children.iter().map(async |child| {
         eventually(&format!("{child:?}"), async || {
@@ -112,11 +112,11 @@ async fn all_made(stage: &Stage, children: &[Child]) -> Vec<Value> {
     join_all(made).await
 }
 
-/// How often each child was written since `before`; nothing else was done to anything.
+/// Number of writes since `before`, by verb, resource and name.
 fn written(stage: &Stage, before: usize) -> BTreeMap<String, usize> {
     let mut count = BTreeMap::new();
     for write in stage.writes().split_off(before) {
-        // What is said about the objects in between is not a change of theirs.
+        // Status writes and events about the owners are not changes of children.
         if !["\"controllers\"", "\"restapis\"", "\"events\""].iter().any(|words| write.contains(words)) {
             *count.entry(write).or_default() += 1;
         }
@@ -150,7 +150,7 @@ async fn create_one_of_each(stage: &Stage) {
     create_secret_and_claim(stage).await;
     let image = json!({ "image": "slurmctld" });
     let elsewhere = json!({ "host": "ctl.example.com", "port": 6817 });
-    // As `kubectl` would not write them: the server stores other words for the same.
+    // Not in canonical form: the API server stores the same quantity in another notation.
     let claim = json!({ "resources": { "requests": { "storage": "1024Mi" } } });
     for (plural, object) in [
         ("controllers", controller("single", &json!({ "slurmctld": image, "persistence": claim }))),
@@ -164,10 +164,11 @@ async fn create_one_of_each(stage: &Stage) {
     }
 }
 
-/// Objects that are made to see that others were looked at.
+/// Names of objects that are created to see that all others were reconciled.
 const LOOKERS: [&str; 3] = ["first", "second", "third"];
 
-/// A pass over everything that is there: objects made now have had theirs when those of `name` are made. Returns what was written for others.
+/// Waits until all existing objects are reconciled: that is the case once the children of `name`, created now, exist. Returns the writes for
+/// others.
 async fn written_for_others(stage: &Stage, name: &'static str, before: usize) -> Vec<String> {
     assert_eq!(stage.create("controllers", &controller(name, &json!({ "slurmctld": { "image": "slurmctld" } }))).await.code, 201);
     assert_eq!(stage.create("restapis", &restapi(name, name)).await.code, 201);
@@ -176,7 +177,7 @@ async fn written_for_others(stage: &Stage, name: &'static str, before: usize) ->
         if made["metadata"]["uid"].is_string() { Ok(()) } else { Err(made["message"].to_string()) }
     })
     .await;
-    // Those that were made to look at may be written for a while after.
+    // The marker objects themselves may be written for a while longer.
     let is_for_others = |write: &String| !LOOKERS.iter().any(|looker| write.contains(looker));
     stage.writes().split_off(before).into_iter().filter(is_for_others).collect()
 }
@@ -218,7 +219,7 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
         }
     }
     assert_eq!(written(&stage, before), CHILDREN.iter().map(|child| (child.write(), 1)).collect());
-    // What is said about all of it has been said when a second look finds nothing to do.
+    // Once another reconcile has nothing to do, all status updates have been written.
     written_for_others(&stage, "first", 0).await;
 
     let before = stage.writes().len();
@@ -230,7 +231,7 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
     }
     assert_eq!(written_for_others(&stage, "second", before).await, Vec::<String>::new(), "what others add is theirs");
 
-    // A new process, which remembers nothing, and events that mean nothing.
+    // A new process without cached state, and updates without effect.
     drop(operator);
     let before = stage.writes().len();
     let _operator = stage.operator("slipway", &[]);
@@ -245,12 +246,12 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
     stage.end();
 }
 
-/// As `kubectl apply` of a file does it, without `--server-side`.
+/// Runs client-side `kubectl apply`, without `--server-side`.
 fn apply_client_side(stage: &Stage, object: &Value) -> String {
     stage.bed.kubectl().args(["apply", "--filename=-", "--namespace", &stage.namespace]).feed(&object.to_string()).unwrap()
 }
 
-/// Plays the garbage collector, which does not run here: forgets an owner, or deletes what it owned, and lets it go.
+/// Acts as the garbage collector, which does not run here: removes owner references or deletes the children, then removes the owner's finalizers.
 async fn collect(stage: &Stage, children: &[Child], policy: &str) {
     for child in children {
         let code = match policy {
@@ -262,7 +263,7 @@ async fn collect(stage: &Stage, children: &[Child], policy: &str) {
     assert_eq!(stage.patch("controllers", "several", &json!({ "metadata": { "finalizers": null } })).await.code, 200);
 }
 
-/// Waits until the operator has seen all that happened to Controllers before this: it looks at one more, which comes after that.
+/// Waits until the operator has seen all earlier changes of Controllers: it reports on one more, which is created after them.
 async fn seen_all(stage: &Stage, marker: &str) {
     let missing = json!({ "name": "missing", "key": "key" });
     assert_eq!(stage.create("controllers", &controller(marker, &json!({ "slurmKeyRef": missing }))).await.code, 201);
@@ -273,7 +274,7 @@ async fn seen_all(stage: &Stage, marker: &str) {
     .await;
 }
 
-/// Waits until all children are there and belong to this owner alone.
+/// Waits until all children exist and have this owner alone.
 async fn taken_over(stage: &Stage, children: &[Child], uid: &Value) -> Vec<Value> {
     let taken = children.iter().map(async |child| {
         eventually(&format!("{child:?} to belong to {uid}"), async || {
@@ -300,7 +301,7 @@ async fn children_outlive_an_orphaning_deletion_go_with_any_other_and_come_back_
         let made = all_made(&stage, &children).await;
         let before = stage.writes().len();
         assert_eq!(stage.delete(&path, policy).await.code, 200, "{policy}");
-        // At once: the operator may hear of the children before it hears of their Controller.
+        // Immediately: the operator may see the changes of the children before that of their Controller.
         collect(&stage, &children, policy).await;
         seen_all(&stage, marker).await;
         let again = stage.create("controllers", &several()).await;
@@ -319,7 +320,7 @@ async fn children_outlive_an_orphaning_deletion_go_with_any_other_and_come_back_
         assert_eq!(written, children.iter().map(|child| (child.write(), 1)).collect(), "nothing is done before the second life");
     }
 
-    // One that went before anybody collected what it owned: its children name an owner that is no more.
+    // A Controller deleted before its children are garbage-collected: they name an owner that no longer exists.
     let made = all_made(&stage, &children).await;
     assert_eq!(stage.delete(&path, "Background").await.code, 200);
     let again = stage.create("controllers", &several()).await;
@@ -329,7 +330,7 @@ async fn children_outlive_an_orphaning_deletion_go_with_any_other_and_come_back_
         assert_eq!(made["metadata"]["generation"], taken["metadata"]["generation"], "{child:?}: no pod is replaced");
     }
 
-    // One slurmctld instead of several: the addresses of the pods go with them, and nothing else.
+    // One slurmctld instead of several: only the Services of single pods are deleted.
     assert_eq!(stage.patch("controllers", "several", &json!({ "spec": { "ha": { "enabled": false } } })).await.code, 200);
     for child in &children {
         let is_of_a_pod = ["several-controller-0", "several-controller-1"].contains(&child.1);
@@ -360,7 +361,7 @@ async fn what_kubectl_apply_leaves_on_a_resource_never_gets_to_its_children() {
     }
     let made = all_made(&stage, &children).await;
 
-    // The same again, and then something that no pod needs to know; `kubectl` writes its copy of the manifest anew.
+    // The same manifest again, then a change that pods do not depend on; `kubectl` rewrites its copy of the manifest.
     for object in [&single, &api] {
         assert!(apply_client_side(&stage, object).contains("unchanged"));
     }
@@ -381,7 +382,7 @@ async fn what_kubectl_apply_leaves_on_a_resource_never_gets_to_its_children() {
         assert!(!live.to_string().contains("last-applied-configuration"), "{live}");
     }
 
-    // An annotation of the user's own is inherited, as it always was; what is `kubectl`'s is not.
+    // The user's own annotation is inherited, as before; that of `kubectl` is not.
     single["metadata"]["annotations"] = json!({ "example.org/owner": "physics" });
     apply_client_side(&stage, &single);
     let workload = Child(STATEFUL_SETS, "single-controller");

@@ -1,4 +1,4 @@
-//! Names, claims, nodes and orphans of workers, on a real API server. Nothing here deletes what an owner left behind, so owners are looked at.
+//! Names, claims, nodes and orphans of workers, on a real API server. No garbage collector runs here, so the tests check owner references.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ fn uid(object: &Value) -> String {
     object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Deletes a pod as a user does and waits until another one of its name is ready.
+/// Deletes a pod as a user does and waits until a new pod of that name exists.
 async fn replace(cluster: &Cluster<'_>, name: &str) -> Value {
     let before = uid(&pod(cluster, name).await);
     cluster.stage.delete(&format!("/api/v1/namespaces/{}/pods/{name}", cluster.namespace), "Background").await;
@@ -79,7 +79,7 @@ async fn replace(cluster: &Cluster<'_>, name: &str) -> Value {
     pod(cluster, name).await
 }
 
-/// Deletes a claim as Kubernetes does when its owner is gone and no pod uses it.
+/// Deletes a claim as Kubernetes does if its owner is gone and no pod uses it.
 async fn collect(cluster: &Cluster<'_>, name: &str) {
     cluster.stage.delete(&claim_path(cluster, name), "Background").await;
     cluster.stage.edit(&claim_path(cluster, name), &json!({ "metadata": { "finalizers": null } })).await;
@@ -92,7 +92,7 @@ async fn message(cluster: &Cluster<'_>) -> String {
 
 const NOBODY: [(&str, &str); 3] = [("scratch-worker-00", "-"), ("scratch-worker-01", "-"), ("scratch-worker-02", "-")];
 
-/// Three workers with a claim each, the last one's made by somebody else before, without our labels; claims go with workers that leave.
+/// Creates three workers with a claim each. The last claim was created by others before, without our labels. Scale-in deletes claims.
 async fn three_with_scratch(cluster: &Cluster<'_>) {
     let theirs = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "scratch-worker-02" },
@@ -123,7 +123,7 @@ async fn claims_are_made_for_workers_and_follow_the_policy_as_it_changes() {
     let scratch: Vec<&Value> = volumes.as_array().unwrap().iter().filter(|volume| volume["name"] == "scratch").collect();
     assert_eq!(scratch, [&json!({ "name": "scratch", "persistentVolumeClaim": { "claimName": "scratch-worker-02" } })]);
 
-    // What is not ours is left alone.
+    // A claim that is not ours is left alone.
     retain(&cluster, "Delete", "Retain").await;
     until_owners(&cluster, &[("scratch-worker-00", "NodeSet worker"), ("scratch-worker-01", "NodeSet worker"), ("scratch-worker-02", "-")])
         .await;
@@ -263,7 +263,7 @@ async fn nothing_is_written_about_claims_at_rest() {
     assert!(about_claims().iter().all(|write| write.verb == "create"), "{:?}", about_claims());
     assert_eq!(about_claims().len(), 3);
 
-    // A new process, and a pass over all of it again: a touch wakes it, and a change of ours that must follow shows that it was there.
+    // A new process reconciles everything again. The annotation triggers a reconcile; observedGeneration of the spec change shows that it happened.
     drop(running);
     let before = cluster.writes().len();
     let _operator = operator(&stage);
@@ -292,7 +292,7 @@ async fn workers_that_a_node_set_left_behind_are_taken_over_as_they_are() {
         cluster.pods(NODESET).await.iter().map(|pod| (pod["metadata"]["name"].to_string(), uid(pod))).collect();
     let old = uid(&cluster.nodeset(NODESET).await);
 
-    // What `kubectl delete --cascade=orphan` and the garbage collector do: the name goes off the pods, then the NodeSet goes.
+    // As `kubectl delete --cascade=orphan` and the garbage collector do: remove the owner reference from the pods, then delete the NodeSet.
     let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", stage.namespace);
     stage.delete(&path, "Orphan").await;
     for name in ["worker-0", "worker-1"] {
@@ -306,7 +306,7 @@ async fn workers_that_a_node_set_left_behind_are_taken_over_as_they_are() {
         if found["code"] == 404 { Ok(()) } else { Err(found["metadata"].to_string()) }
     })
     .await;
-    // One of another cluster, whose jobs our Slurm does not know; it has a name that will be wanted.
+    // A pod of another cluster, whose jobs our Slurm does not know. It has the name of a future worker.
     let mut strange = pod(&cluster, "worker-1").await;
     strange["metadata"] = json!({ "name": "worker-2", "labels": strange["metadata"]["labels"] });
     strange["metadata"]["labels"]["slinky.slurm.net/cluster"] = "other".into();
@@ -315,7 +315,7 @@ async fn workers_that_a_node_set_left_behind_are_taken_over_as_they_are() {
     let made = stage.put(&format!("/api/v1/namespaces/{}/pods/worker-2", cluster.namespace), &strange).await;
     assert_eq!(made.code, 201, "{made:?}");
 
-    // The same again, with another template.
+    // The same NodeSet again, with another template.
     cluster.create_nodeset_with(NODESET, 3, &with_scratch(&json!({ "slurmd": { "image": "newer" } }))).await;
     let new = uid(&cluster.nodeset(NODESET).await);
     assert_ne!(old, new);
@@ -365,7 +365,8 @@ async fn a_worker_comes_back_on_its_node_while_that_takes_it() {
     let to_home = json!({ "nodeSelectorTerms": [{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [home] }] }] });
     assert_eq!(wanted(&back), to_home);
 
-    // A node that takes no pods is not waited for; one that is gone takes the pin with it. Here pods go to the hosts in turn, whatever they ask for.
+    // A worker does not wait for a node that accepts no pods. A pin is dropped if its node is deleted. Pods not bound to a node by name get hosts
+    // in turn.
     let taint = json!({ "spec": { "taints": [{ "key": "full", "effect": "NoSchedule" }] } });
     assert_eq!(stage.edit(&format!("/api/v1/nodes/{home}"), &taint).await.code, 200);
     assert_ne!(wanted(&replace(&cluster, "worker-0").await), to_home);

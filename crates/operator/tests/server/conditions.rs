@@ -1,5 +1,5 @@
-//! What a Controller or RestApi says when something it needs is missing or wrong, on a real API server: the first thing in the way and the
-//! remedy, nothing that exists is touched meanwhile, and it goes on by itself when the cause is removed.
+//! Conditions of a Controller or RestApi if something it needs is missing or wrong, on a real API server: they report the first problem and the
+//! remedy, existing objects are not touched meanwhile, and work resumes once the cause is removed.
 
 use std::time::Instant;
 
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, condition, controller, eventually};
 
-/// One thing that can be wrong with what a Controller refers to, or with its own words.
+/// One mistake in an object that a Controller refers to, or in its own spec.
 struct Case {
     name: &'static str,
     spec: Value,
-    /// The spec with the mistake, where it is there.
+    /// The spec with the mistake, or `None` if the mistake is in the object.
     bad_spec: Option<Value>,
-    /// An object as it should be: resource and body.
+    /// The correct object: resource and body.
     object: Option<(&'static str, Value)>,
-    /// The object with the mistake; none where it is missing.
+    /// The object with the mistake, or `None` if the mistake is that it is missing.
     bad_object: Option<Value>,
     reason: &'static str,
     words: &'static [&'static str],
@@ -43,7 +43,7 @@ fn claim(name: &str, mode: &str) -> Value {
     })
 }
 
-/// A case in which an object is missing, or has a mistake.
+/// A case with a missing or wrong object.
 fn object(name: &'static str, spec: Value, resource: &'static str, good: Value, reason: &'static str) -> Case {
     Case { name, spec, bad_spec: None, object: Some((resource, good)), bad_object: None, reason, words: &[] }
 }
@@ -153,12 +153,12 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Makes an object what it should be; none where it should not be.
+/// Creates or updates an object, or deletes it if `object` is `None`.
 async fn put(stage: &Stage, resource: &str, name: &str, object: Option<&Value>) {
     let group = if ["controllers", "accountings"].contains(&resource) { "apis/slinky.slurm.net/v1beta1" } else { "api/v1" };
     let path = format!("/{group}/namespaces/{}/{resource}/{name}", stage.namespace);
     if resource == CLAIMS || object.is_none() {
-        // A claim cannot change, and goes only when nobody says that it is in use.
+        // A claim is immutable, and is deleted only without the finalizer that marks it as in use.
         stage.edit(&path, &json!({ "metadata": { "finalizers": null } })).await;
         stage.delete(&path, "Background").await;
     }
@@ -185,12 +185,12 @@ impl Case {
         put(stage, resource, name, if is_good { Some(good) } else { self.bad_object.as_ref() }).await;
     }
 
-    /// All is well, but for the pods, which nobody starts here.
+    /// Waits until only the pods are missing, which nothing starts here.
     async fn is_well(&self, stage: &Stage, name: &str) {
         says(stage, "controllers", name, "PodsNotReady", &["slurmctld: 0 of"]).await;
     }
 
-    /// Breaks it, sees that it is told and that nothing is touched, mends it and sees that it goes on.
+    /// Introduces the mistake, checks that it is reported and nothing is touched, fixes it and checks that work resumes.
     async fn play(&self, stage: &Stage) {
         let late = self.late_name();
         self.put_object(stage, true).await;
@@ -223,7 +223,7 @@ impl Case {
     }
 }
 
-/// Waits until Ready says this about the object as it is written now.
+/// Waits until Ready is False with this reason and these words, for the current generation.
 async fn says(stage: &Stage, plural: &str, name: &str, reason: &str, words: &[&str]) {
     let words: Vec<String> = words.iter().map(|words| stage.here(words)).collect();
     eventually(&format!("{plural}/{name} to say {reason} {words:?}"), async || {
@@ -237,7 +237,7 @@ async fn says(stage: &Stage, plural: &str, name: &str, reason: &str, words: &[&s
     .await;
 }
 
-/// Everything that was made for an object, with its version.
+/// All children of an object, with their resource versions.
 async fn children(stage: &Stage, owner: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (group, plural) in [("api/v1", "services"), ("api/v1", "configmaps"), ("apis/apps/v1", "statefulsets")] {
@@ -254,7 +254,7 @@ async fn children(stage: &Stage, owner: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Reasons of the events about an object, in no order.
+/// Reasons of the events about an object, sorted.
 fn events(all: &Value, name: &str) -> Vec<String> {
     let about = |event: &&Value| event["regarding"]["name"] == name;
     let mut reasons: Vec<_> =
@@ -272,7 +272,7 @@ async fn what_is_missing_or_wrong_is_named_with_its_remedy_touches_nothing_and_h
     let cases = cases();
     join_all(cases.iter().map(|case| case.play(&stage))).await;
 
-    // Each change was told once.
+    // Each change caused one event.
     let all = stage.get(&format!("/apis/events.k8s.io/v1/namespaces/{}/events?limit=1000", stage.namespace)).await;
     for case in &cases {
         for name in [case.name, &case.late_name()] {
@@ -307,7 +307,7 @@ async fn a_reference_to_another_resource_that_dangles_is_named_and_heals_when_it
     says(&stage, "controllers", "slurm", "PodsNotReady", &[]).await;
     says(&stage, "restapis", "api", "PodsNotReady", &["slurmrestd: 0 of 1"]).await;
 
-    // Both go and come back while everything runs on.
+    // Both are deleted and recreated while everything keeps running.
     let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/api-restapi", stage.namespace);
     let (before, version) = (children(&stage, "slurm").await, stage.get(&deployment).await["metadata"]["resourceVersion"].clone());
     put(&stage, "accountings", "records", None).await;
@@ -321,7 +321,7 @@ async fn a_reference_to_another_resource_that_dangles_is_named_and_heals_when_it
     says(&stage, "restapis", "api", "PodsNotReady", &[]).await;
     assert_eq!(stage.get(&deployment).await["metadata"]["resourceVersion"], version, "slurmrestd never heard of it");
 
-    // An Accounting that this release does not run: Slurm goes on without records, and it is said.
+    // An Accounting that this release does not serve: Slurm runs without accounting, and a condition reports it.
     put(&stage, "accountings", "records", None).await;
     let key = json!({ "name": "keys", "key": "key" });
     let unserved = accounting(json!({ "slurmKeyRef": key, "jwtKeyRef": key, "storageConfig": { "host": "db", "passwordKeyRef": key } }));

@@ -1,4 +1,4 @@
-//! One worker on each Kubernetes node that suits, on a real API server: what nodes say and do brings workers and takes them away, and no job pays for it.
+//! DaemonSet mode on a real API server: one worker on each matching Kubernetes node. Workers follow changes of the nodes, and no job is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ const NODESET: &str = "worker";
 const LABEL: &str = "example.org/slurm";
 const OVERRIDE: &str = "nodeset.slinky.slurm.net/hostname-override";
 
-/// Workers on the Kubernetes nodes of one test: other tests' nodes have another label's value.
+/// Workers on the Kubernetes nodes of one test. Nodes of other tests have another value of the label.
 struct Scene<'a> {
     stage: &'a Stage,
     cluster: &'a Cluster<'a>,
 }
 
 impl<'a> Scene<'a> {
-    /// A NodeSet, and workers on so many of the cluster's nodes.
+    /// Creates a NodeSet and waits for workers on the first `hosts` nodes of the cluster.
     async fn set(stage: &'a Stage, cluster: &'a Cluster<'a>, hosts: usize) -> Self {
         let scene = Self { stage, cluster };
         for index in 0..hosts {
@@ -53,12 +53,12 @@ impl<'a> Scene<'a> {
         self.stage.kubectl(&["taint", "node", self.host(host), taint]);
     }
 
-    /// A node that joins, with the label from the start.
+    /// Adds a Kubernetes node that has the label from the start.
     fn join(&self, node: &str) {
         let labels = json!({ LABEL: self.cluster.namespace, HOST_LABEL: self.cluster.namespace });
         let object = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": node, "labels": labels } });
         self.stage.bed.kubectl().args(["create", "--filename=-"]).feed(&object.to_string()).unwrap();
-        // What the server gives to new ones, a controller takes away that is not there.
+        // The API server taints new nodes. The controller that removes the taint does not run here.
         self.stage.kubectl(&["taint", "node", node, "node.kubernetes.io/not-ready:NoSchedule-"]);
     }
 
@@ -68,7 +68,7 @@ impl<'a> Scene<'a> {
         self.stage.kubectl(&[&["delete", "pod", &pod, "--namespace", &self.cluster.namespace], more].concat());
     }
 
-    /// Hostnames and pods of the workers that are not going, by Kubernetes node.
+    /// Hostnames and pods of ready workers that are not terminating, by Kubernetes node.
     async fn workers(&self) -> BTreeMap<String, (String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let pods = self.cluster.pods(NODESET).await;
@@ -76,7 +76,7 @@ impl<'a> Scene<'a> {
         staying.map(|pod| (text(&pod["spec"]["nodeName"]), (text(&pod["spec"]["hostname"]), text(&pod["metadata"]["name"])))).collect()
     }
 
-    /// Waits until these of the cluster's hosts have workers, and no others; answers how long that took.
+    /// Waits until exactly these hosts of the cluster have workers. Returns the time that took.
     async fn until_on(&self, hosts: &[usize]) -> Duration {
         self.until_on_nodes(&hosts.iter().map(|index| self.host(*index)).collect::<Vec<_>>()).await
     }
@@ -119,7 +119,7 @@ impl<'a> Scene<'a> {
         .await;
     }
 
-    /// A job that runs on one of the cluster's hosts until it is ended.
+    /// Runs a job on one of the cluster's hosts until it is ended. Returns its ID.
     async fn run_job(&self, host: usize) -> u64 {
         self.cluster.run_job(NODESET, &[self.host(host)], 3600).await
     }
@@ -129,7 +129,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Runs a test on workers on so many hosts.
+/// Runs a test with workers on this number of hosts.
 async fn on_hosts(name: &str, hosts: usize, happens: impl AsyncFnOnce(&Scene<'_>)) {
     let stage = Stage::new(name).await;
     let cluster = Cluster::start(&stage).await;
@@ -147,7 +147,7 @@ async fn every_node_with_the_label_has_a_worker_and_scaling_has_no_say() {
         }
         scene.until_desired(2).await;
 
-        // One that is labelled, and one that joins.
+        // One node gets the label, another joins.
         scene.label(2);
         let labelled = scene.until_on(&[0, 1, 2]).await;
         let short = format!("{}-new", scene.cluster.namespace);
@@ -264,7 +264,7 @@ async fn the_pod_of_a_node_that_is_gone_is_left_to_kubernetes_and_with_it_gone_s
         cluster.is_read(2).await;
         assert_eq!(cluster.pods(NODESET).await.len(), 3, "its pod is Kubernetes' to take away");
         scene.delete_pod(gone, &["--force", "--grace-period=0"]);
-        // Down, or drained where it was seen while it went.
+        // DOWN, or drained if its pod was seen while terminating.
         eventually("the stale node to take no jobs", async || {
             let takes_none = cluster.sim.world(|world| world.nodes[gone].is_down || world.nodes[gone].is_draining);
             if takes_none { Ok(()) } else { Err("it is up".to_owned()) }
@@ -275,7 +275,7 @@ async fn the_pod_of_a_node_that_is_gone_is_left_to_kubernetes_and_with_it_gone_s
     .await;
 }
 
-/// A second pod on a node, as another operator may have left it.
+/// Creates a second pod on a node, as another operator may have left behind.
 async fn make_double(scene: &Scene<'_>, mut double: Value) {
     (double["apiVersion"], double["kind"]) = ("v1".into(), "Pod".into());
     double["metadata"]["name"] = "worker-abcde".into();

@@ -1,5 +1,5 @@
-//! Slurm that cannot be asked, or that answers wrongly, in each way the stand-in knows: nothing is deleted, drained or undrained meanwhile, the NodeSet
-//! says so, and afterwards work goes on. Every way has a cluster of its own.
+//! Slurm is unreachable or responds wrongly, in each way the simulator offers: nothing is deleted, drained or undrained meanwhile, the NodeSet
+//! reports it, and work resumes afterwards. Every fault has a cluster of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -13,19 +13,19 @@ use slipway_sim::{Fault, FaultKind};
 use crate::stage::cluster::{Cluster, operator};
 use crate::stage::{Stage, condition, eventually};
 
-/// Readings of a Slurm that is well, one each 2.5 seconds: longer than the thirty seconds that a reading is good for, so that nothing that was known
-/// before is left.
+/// Polls of a healthy Slurm, one every 2.5 s. Together they exceed the 30 s for which a snapshot is valid, so that no earlier snapshot is still
+/// used.
 const READINGS: u64 = 15;
 
-/// NodeSets: one that is at rest until the trouble begins, and one that is shrinking.
+/// NodeSets: one at rest until the fault begins, and one that is being scaled in.
 const RESTING: &str = "rest";
 const SHRINKING: &str = "shrink";
 
-/// How a cluster fails, and what that can hide.
+/// A fault of a cluster.
 struct Way {
     name: &'static str,
     kind: FaultKind,
-    /// Nobody could know that what is read is wrong: who says so, and acts on it where no job can be lost, is right.
+    /// True if the fault cannot be detected. Then SlurmReachable need not be False, and actions that kill no job are allowed.
     is_hidden: bool,
 }
 
@@ -41,12 +41,12 @@ const fn hidden(name: &'static str, kind: FaultKind) -> Way {
 struct Scene<'a> {
     way: &'a Way,
     cluster: Cluster<'a>,
-    /// The job on the worker that is draining, and those that run on.
+    /// The job on the draining worker, and the jobs that keep running.
     ending: u64,
     staying: Vec<u64>,
 }
 
-/// Who keeps each node from taking jobs: draining, down, and why.
+/// Drain state, DOWN state and reason of each node.
 type Holds = BTreeMap<String, (bool, bool, String)>;
 
 fn holds(cluster: &Cluster<'_>) -> Holds {
@@ -54,12 +54,12 @@ fn holds(cluster: &Cluster<'_>) -> Holds {
     cluster.sim.world(|world| world.nodes.iter().map(|(name, node)| (name.clone(), of(node))).collect())
 }
 
-/// What an administrator does with a node.
+/// Updates a node as an administrator does.
 fn update(cluster: &Cluster<'_>, node: &str, body: &serde_json::Value) {
     cluster.sim.world(|world| world.update_nodes(&[node.to_owned()], body, "root")).unwrap();
 }
 
-/// One worker of the resting NodeSet is drained by an administrator and one by its user; of the shrinking one, one drains under a job.
+/// Drains one worker of the resting NodeSet as an administrator and one as its user; one worker of the shrinking NodeSet drains under a job.
 async fn set<'a>(cluster: Cluster<'a>, way: &'a Way) -> Scene<'a> {
     cluster.create_nodeset(RESTING, 3).await;
     cluster.create_nodeset(SHRINKING, 6).await;
@@ -90,7 +90,7 @@ async fn set<'a>(cluster: Cluster<'a>, way: &'a Way) -> Scene<'a> {
     Scene { way, cluster, ending, staying }
 }
 
-/// Slurm moves on, and nobody can see it: who believed what was read last would end a job, or wait for one that is over.
+/// Starts the fault and changes Slurm's state behind it. Acting on the last snapshot would kill a job, or wait for one that has ended.
 async fn befall(scene: &mut Scene<'_>) -> (usize, Holds) {
     let Scene { way, cluster, ending, staying } = scene;
     cluster.sim.fail(Fault::new(way.kind));
@@ -98,7 +98,7 @@ async fn befall(scene: &mut Scene<'_>) -> (usize, Holds) {
     update(cluster, "rest-2", &json!({ "state": ["UNDRAIN"] }));
     staying.push(cluster.start_job(RESTING, &["rest-2"], 7200));
     let before = (cluster.deletions().len(), holds(cluster));
-    // What the user wants from now on: one more drain, and the deletion of a worker that was drained and empty when it was last seen.
+    // The user's new requests: one more drain, and the deletion of a worker that was drained and idle in the last snapshot.
     let cheap = json!({ "metadata": { "annotations": { annotation::POD_DELETION_COST: "-1" } } });
     assert_eq!(cluster.edit_pod("rest-2", &cheap).await.code, 200);
     cluster.scale(RESTING, 2).await;
@@ -106,12 +106,12 @@ async fn befall(scene: &mut Scene<'_>) -> (usize, Holds) {
     before
 }
 
-/// What went wrong while nothing could be known.
+/// Forbidden actions and lost jobs since `before`.
 fn faults_of(scene: &Scene<'_>, before: &(usize, Holds)) -> Vec<String> {
     let Scene { way, cluster, staying, .. } = scene;
     let mut found = Vec::new();
     let deleted = cluster.deletions().split_off(before.0);
-    // Where single questions are answered truly, it may turn out that the worker whose job is over can go.
+    // If requests for single nodes are answered correctly, the worker whose job has ended may be deleted.
     let are_right = way.is_hidden && deleted.iter().all(|pod| pod == "shrink-0");
     if !deleted.is_empty() && !are_right {
         found.push(format!("{}: deleted {deleted:?}", way.name));
@@ -122,7 +122,7 @@ fn faults_of(scene: &Scene<'_>, before: &(usize, Holds)) -> Vec<String> {
     for (node, (was_draining, was_down, reason)) in &before.1 {
         let now = holds(cluster).remove(node);
         let is_the_same = now.as_ref() == Some(&(*was_draining, *was_down, reason.clone()));
-        // A drain ends no job. The worker whose job is over goes down when it is deleted, which may be heard of here a moment later.
+        // A drain kills no job. The worker whose job has ended goes DOWN when it is deleted; the audit log may show that slightly later.
         let may_be_down = |is_down: &bool| is_down == was_down || node == "shrink-0";
         let is_right = way.is_hidden
             && (deleted.contains(node) || now.as_ref().is_some_and(|(is_draining, is_down, _)| *is_draining && may_be_down(is_down)));
@@ -133,14 +133,14 @@ fn faults_of(scene: &Scene<'_>, before: &(usize, Holds)) -> Vec<String> {
     found
 }
 
-/// What does not say that Slurm cannot be asked.
+/// Message if SlurmReachable should be False and is not.
 async fn silence_of(scene: &Scene<'_>) -> Option<String> {
     let Scene { way, cluster, .. } = scene;
     let said = condition(&cluster.nodeset(SHRINKING).await, "SlurmReachable");
     (!way.is_hidden && said["status"] != "False").then(|| format!("{}: SlurmReachable says {said}", way.name))
 }
 
-/// How long it took until the worker whose job is over was deleted.
+/// Ends the fault. Returns the time until the worker whose job has ended is deleted.
 async fn heal(scene: &Scene<'_>) -> Duration {
     scene.cluster.sim.heal();
     let healed = Instant::now();
@@ -152,7 +152,7 @@ async fn heal(scene: &Scene<'_>) -> Duration {
     healed.elapsed()
 }
 
-/// Nobody that works was touched, and who should leave drains.
+/// Waits until the workers to be deleted are draining, and checks that no other worker was touched.
 async fn converges(scene: &Scene<'_>) {
     let Scene { way, cluster, staying, .. } = scene;
     eventually(&format!("{}: what the user wants", way.name), async || {
@@ -168,10 +168,10 @@ async fn converges(scene: &Scene<'_>) {
     assert_eq!(holds(cluster)["rest-1"], (true, false, "bad disk".to_owned()), "{}", way.name);
 }
 
-/// Nothing is lost while these ways last, and work goes on when they are over, all under one operator.
+/// Runs all faults under one operator: nothing is lost during them, and work resumes afterwards.
 async fn costs_nothing(name: &str, ways: &[Way]) {
     let stage = Stage::new(name).await;
-    // What its stand-in is asked says how much time has passed for the operator.
+    // The number of requests to its simulator shows how much time has passed for the operator.
     let quiet = Cluster::start_named(&stage, "quiet").await;
     let clusters = join_all(ways.iter().map(|way| Cluster::start_named(&stage, way.name))).await;
     let _operator = operator(&stage);

@@ -1,4 +1,4 @@
-//! Generated files are committed; this says when one is older than the code.
+//! Generated files are committed. These tests fail if one is older than the code.
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -1,4 +1,4 @@
-//! GPUs: the NodeSet says which place disagrees, on a real API server with a stand-in for Slurm.
+//! GPUs: the NodeSet reports which source disagrees, on a real API server with simulated Slurm.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn slurmd(gpus: u64) -> Value {
     json!({ "image": "slurmd", "resources": { "limits": { "nvidia.com/gpu": gpus } } })
 }
 
-/// Waits until the condition says this of the NodeSet as it is now.
+/// Waits until GresAgrees has this status and these words, for the current generation.
 async fn agreement(nodeset: impl AsyncFn() -> Value, status: &str, words: &[&str]) {
     eventually(&format!("GresAgrees to be {status}"), async || {
         let nodeset = nodeset().await;
@@ -62,7 +62,7 @@ async fn the_files_of_slurmctld_have_to_know_what_the_pods_have() {
         "--namespace",
         &stage.namespace,
     ]);
-    // No controller manager runs here that would make the account that pods need.
+    // No controller manager runs here to create the service account that pods need.
     let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default" } });
     stage.put(&format!("/api/v1/namespaces/{}/serviceaccounts/default", stage.namespace), &account).await;
     let made = stage.create("controllers", &controller("c", &json!({ "slurmctld": { "image": "slurmctld" } }))).await;
@@ -82,7 +82,7 @@ async fn the_files_of_slurmctld_have_to_know_what_the_pods_have() {
     assert_eq!(stage.patch(NODESETS, "w", &json!({ "spec": { "extraConf": "Gres=gpu:8" } })).await.code, 200);
     agreement(nodeset, "False", &["`Gres=gpu:8`", "names no device", "AutoDetect=nvidia"]).await;
 
-    // Where gres.conf names devices, slurmd takes only what it is told, and is told.
+    // If gres.conf names devices, slurmd uses only what `Gres` says, so the operator passes it `Gres`.
     assert_eq!(stage.patch("controllers", "c", &json!({ "spec": { "configFileRefs": [{ "name": "files" }] } })).await.code, 200);
     agreement(nodeset, "True", &["gpu:8"]).await;
     assert_eq!(stage.patch(NODESETS, "w", &json!({ "spec": { "extraConf": "Weight=2" } })).await.code, 200);

@@ -1,4 +1,4 @@
-//! Who keeps jobs from a worker: users, Kubernetes and administrators of Slurm, each until they say otherwise; and how a worker leaves with its jobs.
+//! Drains of workers by users, Kubernetes and Slurm administrators, each until its owner lifts it; and scale-in of busy workers.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::stage::{Stage, condition, eventually};
 
 const NODESET: &str = "worker";
 
-/// Waits until a node is drained with these words, or not drained.
+/// Waits until a node is drained with this reason, or undrained if `None`.
 async fn is_drained(cluster: &Cluster<'_>, node: &str, words: Option<&str>) {
     eventually(&format!("{node} to be drained: {words:?}"), async || {
         let record = cluster.sim.world(|world| world.nodes[node].clone());
@@ -26,7 +26,7 @@ async fn annotate(cluster: &Cluster<'_>, pod: &str, key: &str, value: Option<&st
     assert_eq!(answer.code, 200, "{answer:?}");
 }
 
-/// The reason of worker-0 while its user keeps jobs from it.
+/// Drain reason of worker-0 while its user cordons it.
 fn cordoned(cluster: &Cluster<'_>) -> String {
     format!("slurm-operator: Pod ({}/worker-0) was cordoned", cluster.namespace)
 }
@@ -43,7 +43,7 @@ async fn host_of(cluster: &Cluster<'_>, pod: &str) -> String {
     found["spec"]["nodeName"].as_str().unwrap().to_owned()
 }
 
-/// A user's cordon of a pod, one of its host over it, and both lifted, with a job on it all the time.
+/// A user cordons a pod, its host is cordoned as well, and both are uncordoned, with a running job all the time.
 async fn cordons(cluster: &Cluster<'_>) {
     let job = cluster.run_job(NODESET, &["worker-0"], 3600).await;
     let host = host_of(cluster, "worker-0").await;
@@ -61,14 +61,14 @@ async fn cordons(cluster: &Cluster<'_>) {
     cluster.end_job(job);
 }
 
-/// An administrator's drain stays through cordons and their end.
+/// An administrator's drain persists through cordons and uncordons.
 async fn administrator(cluster: &Cluster<'_>) {
     let words = Some("bad disk");
     let drain = json!({ "state": ["DRAIN"], "reason": "bad disk" });
     cluster.sim.world(|world| world.update_nodes(&["worker-1".to_owned()], &drain, "root")).unwrap();
     let before = cluster.slurm_writes();
     annotate(cluster, "worker-1", POD_CORDON, Some("true")).await;
-    // What was decided about another one after it shows that this one was looked at.
+    // A later drain of another worker shows that this one was reconciled.
     annotate(cluster, "worker-0", POD_CORDON, Some("true")).await;
     is_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;
     annotate(cluster, "worker-1", POD_CORDON, None).await;
@@ -80,7 +80,7 @@ async fn administrator(cluster: &Cluster<'_>) {
     cluster.sim.world(|world| world.update_nodes(&["worker-1".to_owned()], &undrain, "root")).unwrap();
 }
 
-/// Three busy workers that are to leave: one by force, one at its deadline, one when its job is done.
+/// Scales in three busy workers: one by force, one at its deadline, one when its job has ended.
 async fn leave(cluster: &Cluster<'_>) {
     let mut jobs = Vec::new();
     for node in ["worker-0", "worker-1", "worker-2"] {
@@ -115,7 +115,7 @@ fn gone(cluster: &Cluster<'_>, before: usize, expected: &[&str]) -> Result<(), S
     if deleted == expected { Ok(()) } else { Err(format!("{deleted:?}")) }
 }
 
-/// They come back to nodes that are down and drained by us, and a pod that ended with a job gives it back.
+/// The workers come back on nodes that are DOWN and drained by us. If a pod fails with a running job, the job is requeued.
 async fn come_back(cluster: &Cluster<'_>) {
     cluster.scale(NODESET, 3).await;
     for node in ["worker-0", "worker-1", "worker-2"] {

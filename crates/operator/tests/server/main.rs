@@ -1,4 +1,4 @@
-//! The operator on a real API server. One program, because linking one for each takes minutes.
+//! The operator on a real API server. One test binary, because linking one for each module takes minutes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed unwrap is a failed test")]
 
 mod admission;

@@ -1,4 +1,4 @@
-//! What worker pods show of their nodes in Slurm, and what the nodes say of their pods, on a real API server.
+//! Slurm node states shown on worker pods, and pod data shown on Slurm nodes, on a real API server.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ fn pod_path(stage: &Stage, name: &str) -> String {
     format!("/api/v1/namespaces/{}/pods/{name}", stage.namespace)
 }
 
-/// Types of the conditions that are true.
+/// Types of the conditions that are True.
 fn true_conditions(pod: &Value) -> BTreeSet<String> {
     let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     conditions
@@ -46,7 +46,7 @@ fn ours(states: &[(&str, &str)], since: &str) -> Vec<Value> {
 }
 
 async fn edit_conditions(stage: &Stage, name: &str, conditions: &Value) {
-    // As the kubelet does: by type.
+    // Merged by type, as the kubelet does.
     let api: Api<Pod> = Api::namespaced(stage.client.clone(), &stage.namespace);
     let body = json!({ "status": { "conditions": conditions } });
     let params = kube::api::PatchParams { field_manager: Some("kubelet".to_owned()), ..kube::api::PatchParams::default() };
@@ -78,7 +78,7 @@ async fn only_our_conditions_of_a_pod_are_written() {
     };
     let types = |types: &[&str]| types.iter().map(|type_| (*type_).to_owned()).collect::<BTreeSet<String>>();
 
-    // What another operator left goes, what others say stays.
+    // Our conditions left by another operator are removed, conditions of others stay.
     let idle = ours(&[("SlurmNodeStateIdle", "")], since);
     let made = show("w-0", &uid, idle.clone()).await;
     let (pod, version) = shown().await;
@@ -88,7 +88,7 @@ async fn only_our_conditions_of_a_pod_are_written() {
     assert_eq!((&written["lastTransitionTime"], &written["reason"], &written["message"]), (&json!(since), &Value::Null, &Value::Null));
     assert_eq!(show("w-0", &uid, idle.clone()).await, version, "the same again changes nothing");
 
-    // The kubelet says something else meanwhile.
+    // Meanwhile the kubelet changes another condition.
     edit_conditions(&stage, "w-0", &json!([{ "type": "Ready", "status": "False", "reason": "ContainersNotReady" }])).await;
     show("w-0", &uid, ours(&[("SlurmNodeStateMixed", "bad fan"), ("SlurmNodeStateDrain", "bad fan")], since)).await;
     let (pod, _) = shown().await;
@@ -96,13 +96,13 @@ async fn only_our_conditions_of_a_pod_are_written() {
     assert_eq!(condition(&pod, "Ready")["reason"], "ContainersNotReady");
     assert_eq!(condition(&pod, "SlurmNodeStateDrain")["message"], "bad fan");
 
-    // A pod that took the name, or none at all, is no failure and is not written to.
+    // A new pod of the same name, or no pod at all, is no error and is not written.
     let (before, version) = shown().await;
     assert_eq!(show("w-0", "00000000-0000-0000-0000-000000000000", idle.clone()).await, None);
     assert_eq!(show("w-1", &uid, idle).await, None);
     assert_eq!(shown().await, (before, version));
 
-    // Slurm knows it no longer.
+    // Slurm no longer has the node.
     show("w-0", &uid, Vec::new()).await;
     let (pod, _) = shown().await;
     assert_eq!(true_conditions(&pod), types(&["example.org/seen"]));
@@ -113,14 +113,14 @@ async fn only_our_conditions_of_a_pod_are_written() {
     stage.end();
 }
 
-/// Who was marked as busy and how many the budget counted, as the API server tells it: by the version of the cluster's state.
+/// State seen in a watch event: a pod's protect label or the number of pods the budget counts. Recorded with its resource version.
 #[derive(Clone, Debug)]
 enum Seen {
     Pod { name: String, is_protected: bool },
     Budget { counts: i64 },
 }
 
-/// Follows a kind and notes what is seen of it.
+/// Watches a kind and records every state seen.
 fn follow<K>(api: Api<K>, notes: &Arc<Mutex<Vec<(u64, Seen)>>>, note: fn(&K, bool) -> Seen) -> tokio::task::JoinHandle<()>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
@@ -153,7 +153,7 @@ fn counted(budget: &PodDisruptionBudget, is_there: bool) -> Seen {
     Seen::Budget { counts }
 }
 
-/// At no version of the state were more pods marked than counted. Answers with the most that were marked at once.
+/// Checks that at no resource version more pods were marked than counted. Returns the most that were marked at once.
 fn never_too_few(mut notes: Vec<(u64, Seen)>) -> usize {
     notes.sort_by_key(|(version, _)| *version);
     let (mut marked, mut counts, mut most) = (BTreeSet::new(), 0, 0);
@@ -197,7 +197,7 @@ async fn pod(cluster: &Cluster<'_>, name: &str) -> Value {
 async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_any_moment() {
     let stage = Stage::new("mirror-busy").await;
     let cluster = Cluster::start(&stage).await;
-    // What another operator left: both limits at once would be refused.
+    // Left by another operator. The API server would refuse a budget with both limits.
     let left = json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": BUDGET },
         "spec": { "maxUnavailable": 0, "selector": { "matchLabels": { PROTECT: "true", "slinky.slurm.net/cluster": CONTROLLER } } },
@@ -217,7 +217,7 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
     are_protected(&cluster, &[]).await;
     assert_eq!(budget(&cluster).await["spec"]["maxUnavailable"], Value::Null);
 
-    // Each node names its pod; what a person says instead stays.
+    // Each node's comment names its pod; a comment written by a person stays.
     for nodeset in ["one", "two"] {
         let uid = cluster.nodeset(nodeset).await["metadata"]["uid"].clone();
         for pod in cluster.pods(nodeset).await {
@@ -239,7 +239,7 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
         world.changed.nodes = world.now;
     });
 
-    // A job with a limit, and one without.
+    // A job with a time limit, and one without.
     let limited = cluster.run_job("one", &["one-0"], 3600).await;
     let limitless = json!({ "script": "#!/bin/sh\nsleep 9999\n", "partition": "two", "required_nodes": ["two-1"],
         "time_limit": { "set": false, "infinite": true, "number": 0 } });
@@ -263,7 +263,7 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
     })
     .await;
 
-    // Jobs come and go in both.
+    // Jobs start and end in both NodeSets.
     let more = [cluster.run_job("one", &["one-1"], 3600).await, cluster.run_job("two", &["two-0"], 3600).await];
     are_protected(&cluster, &["one-0", "one-1", "two-0", "two-1"]).await;
     cluster.end_job(limited);
@@ -276,7 +276,7 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
     assert_eq!(pod(&cluster, "two-1").await["metadata"]["annotations"][DEADLINE], Value::Null);
     assert_eq!(cluster.sim.world(|world| world.nodes["one-2"].comment.clone()), "ask Lena");
 
-    // While Slurm cannot be asked, nothing is counted and what pods show stays.
+    // While Slurm is unreachable, the status has no numbers and pods keep their conditions.
     let kept = cluster.run_job("one", &["one-0"], 3600).await;
     are_protected(&cluster, &["one-0"]).await;
     let shown = slurm_states(&pod(&cluster, "one-0").await);

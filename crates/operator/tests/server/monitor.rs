@@ -1,10 +1,10 @@
-//! ServiceMonitors on a real API server, which gets their kind later.
+//! ServiceMonitors on a real API server, whose CRD is installed later.
 
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, condition, controller, eventually};
 
-/// The kind as the Prometheus operator brings it, without its schema.
+/// The CRD that the Prometheus operator installs, without its schema.
 fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -27,7 +27,7 @@ async fn monitor(stage: &Stage, controller: &str) -> Value {
     stage.get(&format!("/apis/monitoring.coreos.com/v1/namespaces/{}/servicemonitors/{controller}-controller", stage.namespace)).await
 }
 
-/// Waits until a Controller says `words` about its spec, or does not.
+/// Waits until SpecAccepted of a Controller contains `words`, or does not if `is_there` is false.
 async fn note(stage: &Stage, controller: &str, words: &str, is_there: bool) {
     eventually("what the Controller says", async || {
         let accepted = condition(&stage.object("controllers", controller).await, "SpecAccepted");
@@ -53,7 +53,7 @@ async fn a_service_monitor_comes_with_its_kind_stays_as_it_should_be_and_goes_wh
     assert_eq!(stage.create("controllers", &controller("x", &with_monitor(true))).await.code, 201);
     note(&stage, "x", "install the Prometheus operator", true).await;
 
-    // The kind arrives.
+    // The CRD is installed.
     stage.bed.kubectl().args(["create", "--filename=-"]).feed(&definition().to_string()).unwrap();
     let made = eventually_there(&stage, "x", |found| found["spec"].is_object()).await;
     assert_eq!(made["spec"]["endpoints"].as_array().unwrap().len(), 4, "{made}");
@@ -63,7 +63,7 @@ async fn a_service_monitor_comes_with_its_kind_stays_as_it_should_be_and_goes_wh
     let services = stage.kubectl(&["get", "services", "--output=name", "--namespace", &stage.namespace, "--selector", &selector(&made)]);
     assert_eq!(services.trim(), "service/x-controller-internal", "each slurmctld is one target");
 
-    // A new process, which remembers nothing, finds nothing to do.
+    // A new process without cached state has nothing to do.
     drop(operator);
     let before = stage.writes().len();
     let _operator = stage.operator("slipway", &[]);
@@ -73,7 +73,7 @@ async fn a_service_monitor_comes_with_its_kind_stays_as_it_should_be_and_goes_wh
         if ready.is_null() { Err(ready.to_string()) } else { Ok(()) }
     })
     .await;
-    // Edited by hand: the writes show that the pass came by, and that it made this one write.
+    // Edited by hand: the audit log shows that the reconcile happened and made only this write.
     stage.kubectl(&[
         "patch",
         "servicemonitor",
@@ -95,7 +95,7 @@ async fn a_service_monitor_comes_with_its_kind_stays_as_it_should_be_and_goes_wh
     stage.patch("controllers", "x", &json!({ "spec": { "metrics": { "serviceMonitor": { "enabled": true } } } })).await;
     eventually_there(&stage, "x", |found| found["spec"].is_object()).await;
 
-    // The kind goes.
+    // The CRD is removed.
     stage.kubectl(&["delete", "crd", "servicemonitors.monitoring.coreos.com"]);
     note(&stage, "x", "install the Prometheus operator", true).await;
     stage.end();

@@ -1,10 +1,10 @@
-//! Names that the schema lets through and Slurm or Kubernetes would misread, on a real API server.
+//! Names that the schema accepts and Slurm or Kubernetes would misread, on a real API server.
 
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, condition, controller, eventually};
 
-/// A Controller of this name has no cluster name that Slurm could count with.
+/// Name of a Controller whose default cluster name ends with more digits than Slurm can count.
 const MANY_DIGITS: &str = "n1234567890123456789";
 
 fn nodeset(name: &str, hostname: &str) -> Value {
@@ -36,7 +36,7 @@ async fn a_name_that_cannot_be_is_told_where_it_stands_and_harms_nobody_else() {
     for name in ["slurm", MANY_DIGITS] {
         assert_eq!(stage.create("controllers", &controller(name, &json!({ "slurmctld": { "image": "x" } }))).await.code, 201);
     }
-    // `Nodes=all` is every node of the cluster, so a partition of that name would not be of this set.
+    // `Nodes=all` means every node of the cluster, so a partition of that name would not be limited to this NodeSet.
     for (name, hostname) in [("good", "good-"), ("greedy", "all-")] {
         let answer = stage.create("nodesets", &nodeset(name, hostname)).await;
         assert_eq!(answer.code, 201, "{answer:?}");

@@ -1,4 +1,4 @@
-//! What Kubernetes nodes say about topology and features reaches Slurm, and a mistake in it harms nothing else.
+//! Topology and features from annotations of Kubernetes nodes reach Slurm, and a mistake in them affects nothing else.
 
 use serde_json::{Value, json};
 use slipway_api::annotation::{FEATURES, TOPOLOGY};
@@ -16,7 +16,7 @@ async fn annotate(cluster: &Cluster<'_>, pod: &str, annotations: &Value) {
     assert_eq!(answer.code, 200, "{answer:?}");
 }
 
-/// Waits until a node is there and has these features, all of them active.
+/// Waits until a node has this topology and these features, all of them active.
 async fn stands(cluster: &Cluster<'_>, node: &str, topology: &str, features: &[&str]) {
     eventually(&format!("{node} at `{topology}` with {features:?}"), async || {
         let record = cluster.sim.world(|world| world.nodes[node].clone());
@@ -26,7 +26,7 @@ async fn stands(cluster: &Cluster<'_>, node: &str, topology: &str, features: &[&
     .await;
 }
 
-/// Waits until the condition has this status, and every one of these words in its message.
+/// Waits until the condition has this status, and all these words in its message.
 async fn says(cluster: &Cluster<'_>, status: &Value, words: &[&str]) {
     eventually(&format!("the condition to be {status}"), async || {
         let said = condition(&cluster.nodeset(NODESET).await, NODE_ANNOTATIONS_APPLIED);
@@ -47,7 +47,7 @@ async fn topology_and_features_of_kubernetes_nodes_are_those_of_slurm_nodes() {
     cluster.settles(NODESET, 3).await;
     says(&cluster, &Value::Null, &[]).await;
 
-    // Somebody else's feature stays, and one call does for each change.
+    // A feature set by others stays, and each change is one call.
     let by_hand = json!({ "features": ["worker", "fast"], "features_act": ["worker", "fast"] });
     cluster.sim.world(|world| world.update_nodes(&["worker-0".to_owned()], &by_hand, "root")).unwrap();
     let before = cluster.slurm_writes();
@@ -56,7 +56,7 @@ async fn topology_and_features_of_kubernetes_nodes_are_those_of_slurm_nodes() {
     says(&cluster, &json!("True"), &[]).await;
     assert_eq!(cluster.slurm_writes() - before, 2);
 
-    // What Slurm does not know is said, once asked for, and keeps nothing else back.
+    // A topology unknown to Slurm is reported after one attempt, and does not hold back other changes.
     annotate(&cluster, "worker-1", &json!({ TOPOLOGY: "tree:s9", FEATURES: "gpu" })).await;
     stands(&cluster, "worker-1", "", &["worker", "k8s/gpu"]).await;
     says(&cluster, &json!("False"), &["worker-1", "tree:s9", "2178", "topology.yaml"]).await;
@@ -64,7 +64,7 @@ async fn topology_and_features_of_kubernetes_nodes_are_those_of_slurm_nodes() {
     stands(&cluster, "worker-2", "tree:s2", &["worker"]).await;
     assert_eq!(cluster.slurm_writes() - before, 5, "two for worker-1, one of them refused, and one for worker-2");
 
-    // When Slurm has another configuration it is tried again.
+    // After a reconfigure of Slurm it is tried again.
     cluster.sim.world(|world| {
         world.topologies.insert("tree".to_owned(), ["s1", "s2", "s9"].map(str::to_owned).to_vec());
         world.reconfigure();
@@ -72,12 +72,12 @@ async fn topology_and_features_of_kubernetes_nodes_are_those_of_slurm_nodes() {
     stands(&cluster, "worker-1", "tree:s9", &["worker", "k8s/gpu"]).await;
     says(&cluster, &json!("True"), &[]).await;
 
-    // A mistake is said, and changes nothing.
+    // A mistake is reported and changes nothing.
     annotate(&cluster, "worker-1", &json!({ FEATURES: "gpu&ib" })).await;
     says(&cluster, &json!("False"), &["features.slinky.slurm.net/spec", "gpu&ib", "worker-1"]).await;
     stands(&cluster, "worker-1", "tree:s9", &["worker", "k8s/gpu"]).await;
 
-    // Without annotations our features go; where the node is stays.
+    // Without annotations our features are removed; the topology stays.
     let none = json!({ TOPOLOGY: null, FEATURES: null });
     for pod in ["worker-0", "worker-1", "worker-2"] {
         annotate(&cluster, pod, &none).await;

@@ -1,8 +1,8 @@
-//! The operator outside a cluster, as its own service account: a real API server, no rights but those of its manifest.
+//! The operator outside a cluster, as its own service account: a real API server, and only the rights of its manifest.
 
 use crate::stage::{Stage, condition, eventually};
 
-/// Waits until an object's Ready condition says all of `words`.
+/// Waits until the message of an object's Ready condition contains all of `words`.
 async fn says(stage: &Stage, plural: &str, name: &str, words: &[&str]) {
     let words: Vec<String> = words.iter().map(|words| stage.here(words)).collect();
     eventually(&format!("{plural}/{name} to say {words:?}"), async || {
@@ -26,7 +26,7 @@ async fn outside_a_cluster_and_with_no_more_than_its_rights_it_names_what_is_mis
     says(&stage, "controllers", "slurm", &["jwt.key"]).await;
     let patch = format!(r#"{{"stringData":{{"jwt.key":"{key}"}}}}"#);
     stage.kubectl(&["patch", "secret", "slurm-keys", "--patch", &patch, "--namespace", &stage.namespace]);
-    // There is no kubelet, so slurmctld never gets up, and workers wait for it.
+    // There is no kubelet, so slurmctld never starts, and workers wait for it.
     says(&stage, "controllers", "slurm", &["slurmctld: 0 of 1 pods are ready"]).await;
     says(&stage, "restapis", "slurm", &["slurmrestd: 0 of 1 pods are ready"]).await;
     says(&stage, "nodesets", "worker", &["slurmctld"]).await;

@@ -1,4 +1,4 @@
-//! Slurm's records of workers: made anew where they say something else than the pods, deleted where nobody wants them, and kept where somebody needs them.
+//! Slurm's records of workers: recreated if they differ from the pods, deleted if no longer needed, and kept while they are in use.
 
 use serde_json::json;
 use slipway_api::condition::RECORDS_CURRENT;
@@ -20,7 +20,7 @@ fn has_record(cluster: &Cluster<'_>, node: &str) -> bool {
     memory(cluster, node).is_some()
 }
 
-/// What slurmd says about its node.
+/// Sets the node configuration that slurmd registers with.
 async fn tell_slurmd(cluster: &Cluster<'_>, conf: &str) {
     let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", cluster.namespace);
     let answer = cluster.stage.edit(&path, &json!({ "spec": { "extraConf": conf } })).await;
@@ -59,7 +59,7 @@ fn reserve(cluster: &Cluster<'_>, name: &str, node: &str) {
     });
 }
 
-/// Memory is changed: idle workers are registered anew, a busy one when its job has ended.
+/// Changes the memory: idle workers register again, a busy one when its job has ended.
 async fn changed(cluster: &Cluster<'_>) {
     let job = cluster.start_job(NODESET, &["worker-1"], 3600);
     tell_slurmd(cluster, "RealMemory=20000").await;
@@ -71,7 +71,7 @@ async fn changed(cluster: &Cluster<'_>) {
     cluster.settles(NODESET, 2).await;
 }
 
-/// A record that says something else although the pod is from the present template, as one that a killed slurmctld remembers.
+/// A record differs although the pod has the current template, such as one that a killed slurmctld restored.
 async fn came_back(cluster: &Cluster<'_>) {
     cluster.sim.world(|world| {
         if let Some(node) = world.nodes.get_mut("worker-0") {
@@ -83,12 +83,12 @@ async fn came_back(cluster: &Cluster<'_>) {
     cluster.settles(NODESET, 2).await;
 }
 
-/// A scale-in: what nobody needs goes, what somebody needs stays and it is said why, and what is not ours is not touched.
+/// Scales in: unneeded records are deleted, needed ones stay and the reason is reported, and foreign ones are not touched.
 async fn scaled_in(cluster: &Cluster<'_>) {
     cluster.scale(NODESET, 5).await;
     cluster.settles(NODESET, 5).await;
     cluster.sim.world(|world| {
-        // One of somebody else, and one with our kind of name and without our feature.
+        // One foreign node, and one that has a name like ours but not our feature.
         for name in ["stranger", "worker-9"] {
             let record = NodeRecord { is_down: true, ..NodeRecord::new(name, NodeKind::Dynamic, world.now) };
             world.nodes.insert(name.to_owned(), record);
@@ -119,7 +119,7 @@ async fn scaled_in(cluster: &Cluster<'_>) {
     assert!(has_record(cluster, "stranger") && has_record(cluster, "worker-9"), "they are not ours");
 }
 
-/// Nothing is left to say or to do.
+/// Waits until there is nothing left to report, and checks that nothing is written.
 async fn at_rest(cluster: &Cluster<'_>) {
     eventually("nothing to be said", async || {
         let said = condition(&cluster.nodeset(NODESET).await, RECORDS_CURRENT);

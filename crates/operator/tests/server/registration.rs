@@ -1,5 +1,5 @@
-//! Workers that are up and that Slurm does not know, or that end again and again, on a real API server: all come back, in steps, and what does not
-//! help is tried ever more rarely.
+//! Workers that run and are unknown to Slurm, or that fail again and again, on a real API server: all come back, a few at a time, and replacements
+//! that do not help are repeated with exponential backoff.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ use crate::stage::{Stage, condition, eventually};
 
 const NODESET: &str = "worker";
 const WORKERS: u32 = 8;
-/// A quarter of them.
+/// A quarter of the workers.
 const AT_A_TIME: usize = 2;
-/// At least so long a worker may take to register: a minute, less what Kubernetes loses by counting whole seconds.
+/// Minimum time that a worker has to register: one minute, less the rounding of Kubernetes timestamps to whole seconds.
 const GRACE: Duration = Duration::from_secs(58);
-/// One more than the others, with a trouble.
+/// An additional worker, which misbehaves.
 const NINTH: &str = "worker-8";
 
-/// UIDs of the pods that are not being deleted, by the names of their nodes.
+/// UIDs of the pods that are not terminating, by pod name.
 async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let pods = cluster.pods(NODESET).await;
@@ -37,7 +37,7 @@ async fn ready(cluster: &Cluster<'_>) -> Value {
     condition(&cluster.nodeset(NODESET).await, "Ready")
 }
 
-/// When the operator deleted a pod, as the API server heard of it.
+/// Times at which the API server received the operator's deletions of a pod.
 fn deletions(cluster: &Cluster<'_>, pod: &str) -> Vec<Timestamp> {
     let object = |event: &Value| (event["objectRef"]["resource"].clone(), event["objectRef"]["name"].clone());
     let is_one = |event: &Value| event["verb"] == "delete" && object(event) == (Value::from("pods"), Value::from(pod));
@@ -45,7 +45,7 @@ fn deletions(cluster: &Cluster<'_>, pod: &str) -> Vec<Timestamp> {
     cluster.stage.audit().into_iter().filter(is_one).map(at).collect()
 }
 
-/// Waits until a pod was deleted so often.
+/// Waits until a pod has been deleted at least this often.
 async fn is_deleted(cluster: &Cluster<'_>, pod: &str, times: usize) {
     eventually(&format!("{times} deletions of {pod}"), async || match deletions(cluster, pod).len() {
         found if found >= times => Ok(()),
@@ -59,7 +59,7 @@ async fn settled(cluster: &Cluster<'_>) {
     cluster.settles(NODESET, WORKERS as usize).await;
 }
 
-/// slurmctld starts with an empty disk: the workers run on, and it knows none of them.
+/// slurmctld starts with an empty disk: the workers keep running, and it knows none of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_whose_slurmctld_lost_its_state_come_back_in_steps() {
     let stage = Stage::new("lost-state").await;
@@ -75,7 +75,7 @@ async fn workers_whose_slurmctld_lost_its_state_come_back_in_steps() {
     let (mut most, mut steps, mut said) = (0, BTreeSet::new(), BTreeSet::new());
     while registered(&cluster).len() < WORKERS as usize {
         assert!(!patience.is_exhausted(), "{:?}, {}", registered(&cluster), ready(&cluster).await);
-        // In this order: one that registers in between is not taken for one on its way.
+        // In this order, so that a worker that registers in between is not counted as being replaced.
         let now = uids(&cluster).await;
         let in_slurm = registered(&cluster);
         let on_their_way: BTreeSet<_> =
@@ -111,7 +111,7 @@ async fn workers_whose_slurmctld_lost_its_state_come_back_in_steps() {
     stage.end();
 }
 
-/// It costs one replacement after the grace of a minute, and the next is further away.
+/// It is replaced once after the grace period of one minute; the next replacement is further away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_slurmctld_refuses_for_ever_is_replaced_rarely() {
     let stage = Stage::new("refused").await;
@@ -124,7 +124,7 @@ async fn a_worker_that_slurmctld_refuses_for_ever_is_replaced_rarely() {
     is_deleted(&cluster, NINTH, 1).await;
     eprintln!("a worker that is never registered was replaced after {:.1?}", began.elapsed());
     assert!(began.elapsed() >= GRACE, "it had no time to register: {:?}", began.elapsed());
-    // Some looks at its successor, which Slurm does not know either.
+    // A few polls of its successor, which Slurm does not know either.
     cluster.is_read(6).await;
     let deleted = cluster.deletions();
     assert!(deleted.iter().all(|pod| pod == NINTH) && (1..=2).contains(&deleted.len()), "{deleted:?}");
@@ -134,10 +134,10 @@ async fn a_worker_that_slurmctld_refuses_for_ever_is_replaced_rarely() {
     stage.end();
 }
 
-/// After 0, 1, 2, 4, 8 ... seconds it is made anew.
+/// It is recreated after 0, 1, 2, 4, 8 ... seconds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_ends_as_soon_as_it_starts_is_replaced_ever_more_rarely() {
-    /// Seconds between six deletions, at least.
+    /// Minimum sum of the seconds between six deletions.
     const PAUSES: f64 = 1.0 + 2.0 + 4.0 + 8.0 + 16.0;
     let stage = Stage::new("failed").await;
     let cluster = Cluster::start(&stage).await;
@@ -149,7 +149,7 @@ async fn a_worker_that_ends_as_soon_as_it_starts_is_replaced_ever_more_rarely() 
     let times = deletions(&cluster, NINTH);
     let pauses: Vec<_> = times.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64()).collect();
     eprintln!("pauses between replacements of a worker that ends at once: {pauses:.1?} s");
-    // A busy machine may hold up one of them, so that the pause after it looks shorter than it was: all of them together are not shorter.
+    // A busy machine may delay one of them, so that the next pause looks shorter than it was. The sum is not shorter.
     assert!(pauses[..5].iter().sum::<f64>() >= 0.7 * PAUSES, "{pauses:?}");
     let deleted = cluster.deletions();
     assert!(deleted.iter().all(|pod| pod == NINTH), "{deleted:?}");

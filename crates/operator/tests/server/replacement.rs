@@ -1,4 +1,4 @@
-//! Workers that end or vanish: others take their places, ever more slowly where that does not help, and Slurm sends nobody to those that are gone.
+//! Workers that fail or vanish: they are replaced, with exponential backoff if that does not help, and Slurm sends no jobs to missing ones.
 
 use std::time::Instant;
 
@@ -11,14 +11,14 @@ use crate::stage::{Stage, condition, eventually};
 
 const NODESET: &str = "worker";
 
-/// When pods of this name were created.
+/// Times at which pods of this name were created.
 fn creations(cluster: &Cluster<'_>, pod: &str) -> Vec<Timestamp> {
     let is_one = |event: &serde_json::Value| event["verb"] == "create" && event["objectRef"]["name"] == pod;
     let at = |event: serde_json::Value| event["requestReceivedTimestamp"].as_str().unwrap().parse().unwrap();
     cluster.stage.audit().into_iter().filter(is_one).map(at).collect()
 }
 
-/// One that fails each time it starts.
+/// A worker that fails each time it starts.
 async fn fails(cluster: &Cluster<'_>) {
     cluster.kubelet.conduct("worker-1", Conduct::Fails);
     cluster.kubelet.fail("worker-1").await.unwrap();
@@ -31,23 +31,23 @@ async fn fails(cluster: &Cluster<'_>) {
     let times = creations(cluster, "worker-1").split_off(before);
     let pauses: Vec<_> = times.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64()).collect();
     eprintln!("pauses between replacements of a pod that fails: {pauses:.1?} s");
-    // One, two and four seconds from deletion to deletion at least; a creation follows its deletion as soon as the API server lets it. A busy machine
-    // may hold up one of them, so that the pause after it looks shorter than it was: all of them together are not shorter.
+    // At least one, two and four seconds from deletion to deletion; a creation follows its deletion as soon as the API server permits it. A busy
+    // machine may delay one of them, so that the next pause looks shorter than it was. The sum is not shorter.
     assert!(pauses[..3].iter().sum::<f64>() >= 7.0 * 0.7, "{pauses:?}");
     eventually("the wait to be explained", async || {
         let said = condition(&cluster.nodeset(NODESET).await, "Ready")["message"].to_string();
         if said.contains("pod `worker-1` ended like others before it") { Ok(()) } else { Err(said) }
     })
     .await;
-    // What was mended is noticed.
+    // A fix is noticed.
     cluster.kubelet.conduct("worker-1", Conduct::Well);
     cluster.settles(NODESET, 3).await;
 }
 
-/// One that vanishes without a word, with a job.
+/// A worker that vanishes without notice, with a running job.
 async fn vanishes(cluster: &Cluster<'_>) {
     let job = cluster.start_job(NODESET, &["worker-2"], 3600);
-    // Its successor waits until this one's end was seen.
+    // Its successor is not scheduled until the end of this one has been seen.
     cluster.kubelet.conduct("worker-2", Conduct::Unassigned);
     let began = Instant::now();
     cluster.stage.kubectl(&["delete", "pod", "worker-2", "--force", "--grace-period=0", "--namespace", &cluster.namespace]);

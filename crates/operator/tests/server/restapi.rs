@@ -1,4 +1,4 @@
-//! RestApis on a real API server: what makes new pods of theirs, and what does not.
+//! RestApis on a real API server: changes that replace their pods, and changes that do not.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn deployment(stage: &Stage, restapi: &str) -> Value {
     child(stage, "apis/apps/v1", "deployments", &format!("{restapi}-restapi")).await
 }
 
-/// Waits for a Deployment whose spec was written this often.
+/// Waits until a Deployment has at least this generation.
 async fn generation(stage: &Stage, restapi: &str, expected: i64) -> Value {
     eventually(&format!("generation {expected} of {restapi}"), async || {
         let found = deployment(stage, restapi).await;
@@ -74,7 +74,7 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
     let service = child(&stage, "api/v1", "services", "two-restapi").await;
     assert_eq!((&service["spec"]["ports"][0]["port"], &service["spec"]["ports"][0]["targetPort"]), (&json!(8080), &json!("slurmrestd")));
 
-    // A stranger edits the published configuration; another file of it changes; another key of the Secret changes. Nobody restarts.
+    // Others edit the published configuration; another of its files changes; another key of the Secret changes. No slurmrestd restarts.
     let published = config(&stage).await["data"]["slurm.conf"].clone();
     stage.kubectl(&[
         "patch",
@@ -106,7 +106,7 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
     .await;
     stage.kubectl(&["patch", "secret", "keys", "--namespace", &stage.namespace, "--type=merge", r#"--patch={"stringData":{"other":"b"}}"#]);
 
-    // The next writes of these Deployments are for what really concerns them, each once.
+    // The next writes of these Deployments are for relevant changes, one for each.
     stage.patch("controllers", "slurm", &json!({ "spec": { "extraConf": "SchedulerParameters=bf_interval=30" } })).await;
     let reconfigured = [generation(&stage, "one", 2).await, generation(&stage, "two", 2).await];
     stage.kubectl(&[
@@ -127,13 +127,13 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
         assert_ne!(hash(&made, "slinky.slurm.net/slurm-config-hash"), hash(&after, "slinky.slurm.net/slurm-config-hash"));
     }
 
-    // Scaled: the pods that are there stay.
+    // Scaled out: existing pods stay.
     let before = deployment(&stage, "one").await;
     stage.patch("restapis", "one", &json!({ "spec": { "replicas": 3 } })).await;
     let scaled = generation(&stage, "one", 4).await;
     assert_eq!((&scaled["spec"]["replicas"], &scaled["spec"]["template"]), (&json!(3), &before["spec"]["template"]));
 
-    // A new process, which remembers nothing, writes for the new RestApi alone.
+    // A new process without cached state writes only for the new RestApi.
     ready(&stage, "one", "0 of 3 pods are ready").await;
     drop(operator);
     let writes = stage.writes().len();

@@ -1,4 +1,4 @@
-//! Who scales NodeSets by machine: an HPA, which reads and replaces the scale, and a client like KEDA's, which goes to zero and back.
+//! Autoscalers of NodeSets: an HPA, which reads and replaces the scale, and a client like KEDA, which scales to zero and back.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use crate::stage::{Stage, eventually};
 
 const NODESET: &str = "worker";
 
-/// What an HPA sees of its target.
+/// The scale subresource as an HPA reads it.
 async fn scale(cluster: &Cluster<'_>) -> Value {
     let scale = cluster.stage.get(&cluster.scale_path(NODESET)).await;
     assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")), "{scale}");
     scale
 }
 
-/// How many pods the selector finds that the scale itself names.
+/// Number of pods that match the selector in the scale's status.
 async fn selected(cluster: &Cluster<'_>, scale: &Value) -> u64 {
     let selector = scale["status"]["selector"].as_str().unwrap();
     let escaped = selector.replace('/', "%2F").replace('=', "%3D").replace(',', "%2C");
@@ -22,8 +22,8 @@ async fn selected(cluster: &Cluster<'_>, scale: &Value) -> u64 {
     list["items"].as_array().unwrap().len() as u64
 }
 
-/// One round of an HPA, as the API server saw it: it reads the scale, counts the pods that the selector finds, and replaces the scale with what it
-/// computed, by the version that it read. Where somebody wrote in between, it begins anew. Answers with what it read last.
+/// One round of an HPA, as the API server saw it: it reads the scale, counts the pods that match the selector, and replaces the scale with its
+/// result, at the version it read. After a conflict it starts again. Returns the scale it sent.
 async fn hpa(cluster: &Cluster<'_>, replicas: u64) -> Value {
     const TRIES: usize = 5;
     for left in (0..TRIES).rev() {
@@ -39,7 +39,7 @@ async fn hpa(cluster: &Cluster<'_>, replicas: u64) -> Value {
     Value::Null
 }
 
-/// Waits until so many are there, and all who count agree.
+/// Waits until this number of workers exists, and scale, status and selector agree.
 async fn arrives(cluster: &Cluster<'_>, replicas: u64) {
     eventually(&format!("{replicas} workers"), async || {
         let scale = scale(cluster).await;
@@ -66,17 +66,17 @@ async fn an_hpa_and_a_client_like_keda_scale_out_in_to_zero_and_back_and_no_job_
     })
     .await;
 
-    // As a load that rises and falls makes it: each round begins from what the one before left.
+    // A load that rises and falls: each round starts from the result of the previous one.
     let mut stale = Value::Null;
     for replicas in [1, 4, 8, 2] {
         stale = hpa(&cluster, replicas).await;
         arrives(&cluster, replicas).await;
     }
-    // It read, somebody else wrote, and now it writes: it is told to read again.
+    // It read, another client wrote, and now it writes: it gets a conflict and has to read again.
     let answer = stage.replace(&cluster.scale_path(NODESET), &stale).await;
     assert_eq!(answer.code, 409, "{answer:?}");
 
-    // To zero while one is busy: its job ends by itself, however long it takes.
+    // Scale to zero while one worker is busy: its job ends by itself, however long that takes.
     let job = cluster.start_job(NODESET, &["worker-1"], 3600);
     eventually("the job to be known", async || {
         let status = cluster.nodeset(NODESET).await["status"].clone();
@@ -92,7 +92,7 @@ async fn an_hpa_and_a_client_like_keda_scale_out_in_to_zero_and_back_and_no_job_
     let is_draining = || cluster.sim.world(|world| world.nodes["worker-1"].is_draining);
     assert!(is_draining());
 
-    // Back again before it has gone: it takes jobs again, under the same pod.
+    // Scale out before that worker is deleted: it takes jobs again, with the same pod.
     let uid = cluster.pods(NODESET).await[0]["metadata"]["uid"].clone();
     cluster.scale(NODESET, 3).await;
     arrives(&cluster, 3).await;
@@ -100,7 +100,7 @@ async fn an_hpa_and_a_client_like_keda_scale_out_in_to_zero_and_back_and_no_job_
     assert!(cluster.are_running(&[job]), "the job was lost");
     assert!(cluster.pods(NODESET).await.iter().any(|pod| pod["metadata"]["uid"] == uid), "the busy worker was replaced");
 
-    // And to zero for good, when the job is done.
+    // Scale to zero for good once the job has ended.
     cluster.scale(NODESET, 0).await;
     eventually("the idle ones to go", async || match cluster.pods(NODESET).await.len() {
         1 => Ok(()),

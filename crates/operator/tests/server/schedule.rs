@@ -1,5 +1,4 @@
-//! A scheduled update: its reservation in Slurm follows what the user writes, workers are replaced in it and at no other time, and it goes when nobody
-//! wants it any more.
+//! A scheduled update: its reservation in Slurm follows the spec, workers are replaced only during it, and it is deleted when no longer requested.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +20,7 @@ const NODESET: &str = "worker";
 const WORKERS: [&str; 3] = ["worker-0", "worker-1", "worker-2"];
 const RESERVATION: &str = "SlurmOperatorMaint-worker";
 
-/// A whole second, so many from now.
+/// The time this many seconds from now, as a whole second.
 fn in_seconds(seconds: i64) -> Timestamp {
     Timestamp::from_second((Timestamp::now() + SignedDuration::from_secs(seconds)).as_second()).unwrap()
 }
@@ -44,7 +43,7 @@ fn reservation(cluster: &Cluster<'_>) -> Option<ReservationRecord> {
     cluster.sim.world(|world| world.reservations.get(RESERVATION).cloned())
 }
 
-/// Waits until Slurm has the reservation, for so many minutes, with these flags and nodes.
+/// Waits until Slurm has the reservation with this start, duration in minutes, flags and nodes.
 async fn reserved(cluster: &Cluster<'_>, start: Timestamp, minutes: u64, flags: &[&str], nodes: &[&str]) {
     let start = u64::try_from(start.as_second()).unwrap();
     eventually(&format!("a reservation of {nodes:?} at {start}"), async || {
@@ -63,7 +62,7 @@ async fn unreserved(cluster: &Cluster<'_>) {
     eventually("the reservation to go", async || reservation(cluster).map_or(Ok(()), |found| Err(format!("{found:?}")))).await;
 }
 
-/// Waits until the condition is so, and has every one of these words in its message.
+/// Waits until the condition has this status, reason and start, and all these words in its message.
 async fn says(cluster: &Cluster<'_>, status: &Value, reason: &Value, start: Option<Timestamp>, words: &[&str]) {
     eventually(&format!("the condition to be {status} as {reason}"), async || {
         let said = condition(&cluster.nodeset(NODESET).await, RESERVATION_CREATED);
@@ -75,11 +74,11 @@ async fn says(cluster: &Cluster<'_>, status: &Value, reason: &Value, start: Opti
     .await;
 }
 
-/// Nothing is written while Slurm is read three times.
+/// Waits until nothing is written while Slurm is polled three times.
 async fn rests(cluster: &Cluster<'_>) {
     let written = || (cluster.writes().len(), cluster.sim.requests("POST") + cluster.sim.requests("DELETE"));
     let reads = || cluster.sim.requests("GET nodes");
-    // What was told last is seen first.
+    // Pending writes of the last change may come first.
     for _ in 0..6 {
         let before = (reads(), written());
         eventually("three readings", async || if reads() >= before.0 + 3 { Ok(()) } else { Err("not yet".to_owned()) }).await;
@@ -97,7 +96,7 @@ async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
     pods.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
 }
 
-/// Waits until a pod is another one, ready.
+/// Waits until a pod has been replaced.
 async fn replaced(cluster: &Cluster<'_>, pod: &str, before: &BTreeMap<String, String>) {
     eventually(&format!("pod {pod} to be replaced"), async || match uids(cluster).await.get(pod) {
         Some(uid) if *uid != before[pod] => Ok(()),
@@ -110,7 +109,7 @@ fn template(value: &str) -> Value {
     json!({ "template": { "metadata": { "annotations": { "example.org/release": value } } } })
 }
 
-/// The reservation is what the user writes.
+/// The reservation follows the spec.
 async fn follows(cluster: &Cluster<'_>) {
     let start = in_seconds(3600);
     edit(cluster, &scheduled(start, "30m", &[])).await;
@@ -124,7 +123,7 @@ async fn follows(cluster: &Cluster<'_>) {
     says(cluster, &json!("True"), &json!("Created"), Some(later), &[]).await;
     rests(cluster).await;
 
-    // Slurm takes no flag away, so it is made anew.
+    // Slurm removes no flag, so the reservation is recreated.
     edit(cluster, &scheduled(later, "1h15m", &["FLEX"])).await;
     reserved(cluster, later, 75, &["FLEX"], &WORKERS).await;
     cluster.scale(NODESET, 2).await;
@@ -135,7 +134,7 @@ async fn follows(cluster: &Cluster<'_>) {
     rests(cluster).await;
 }
 
-/// What cannot be is said, with what to do.
+/// Invalid settings are reported with a remedy.
 async fn refuses(cluster: &Cluster<'_>) {
     let start = in_seconds(7200);
     edit(cluster, &scheduled(start, "30m", &[])).await;
@@ -143,7 +142,7 @@ async fn refuses(cluster: &Cluster<'_>) {
     edit(cluster, &json!({ "updateStrategy": { "type": "OnDelete" } })).await;
     unreserved(cluster).await;
     says(cluster, &Value::Null, &Value::Null, None, &[]).await;
-    // Slurm itself would make one without the flag.
+    // Slurm itself would create one without the flag.
     edit(cluster, &scheduled(start, "30m", &["BOGUS"])).await;
     says(cluster, &json!("False"), &json!("InvalidSpec"), None, &["`BOGUS`", "`DAILY`"]).await;
     edit(cluster, &scheduled(in_seconds(-3600), "30m", &[])).await;
@@ -154,7 +153,7 @@ async fn refuses(cluster: &Cluster<'_>) {
     says(cluster, &json!("False"), &json!("InvalidSpec"), None, &["FORCE_START", "DAILY"]).await;
     assert!(reservation(cluster).is_none());
     rests(cluster).await;
-    // Somebody else's of that name stays as it is.
+    // A foreign reservation of that name stays as it is.
     let of_others = ReservationRecord {
         name: RESERVATION.to_owned(),
         nodes: vec!["worker-0".to_owned()],
@@ -170,7 +169,7 @@ async fn refuses(cluster: &Cluster<'_>) {
     cluster.sim.world(|world| world.delete_reservation(RESERVATION)).unwrap();
 }
 
-/// Sets a start that is near, and not so near that it has passed when Slurm hears of it: on a busy machine that takes longer.
+/// Sets a start that is near, but has not passed when Slurm receives it: on a busy machine that takes longer.
 async fn start_soon(cluster: &Cluster<'_>) -> Timestamp {
     for seconds in [4, 8, 16, 32, 64] {
         let soon = in_seconds(seconds);
@@ -194,7 +193,7 @@ async fn start_soon(cluster: &Cluster<'_>) -> Timestamp {
     panic!("no start was far enough away");
 }
 
-/// A new template reaches workers in the window, when they are empty.
+/// A new template reaches workers during the reservation, once they are idle.
 async fn updates(cluster: &Cluster<'_>) {
     let far = in_seconds(3600);
     edit(cluster, &scheduled(far, "30m", &[])).await;
@@ -229,20 +228,20 @@ async fn updates(cluster: &Cluster<'_>) {
     reserved(cluster, soon, 30, &[], &WORKERS).await;
     says(cluster, &json!("True"), &json!("Created"), Some(soon), &[]).await;
     rests(cluster).await;
-    // A running one grows and shrinks; another start waits for its end.
+    // A running reservation can grow and shrink; another start takes effect after its end.
     edit(cluster, &scheduled(in_seconds(7200), "45m", &[])).await;
     reserved(cluster, soon, 45, &[], &WORKERS).await;
     says(cluster, &json!("True"), &json!("Created"), Some(soon), &["is made when it is over"]).await;
 }
 
-/// The next time is as good as the first, and between the two nobody is replaced.
+/// The next occurrence works like the first, and between the two no worker is replaced.
 async fn recurs(cluster: &Cluster<'_>) {
     let start = in_seconds(3600);
     edit(cluster, &scheduled(start, "30m", &["HOURLY"])).await;
     reserved(cluster, start, 30, &["HOURLY"], &WORKERS).await;
-    // The operator has read what it made: what is moved before would be moved back.
+    // Waits until the operator has read the reservation it created: one that is moved before would be moved back.
     says(cluster, &json!("True"), &json!("Created"), Some(start), &[&start.to_string()]).await;
-    // As Slurm does it when one is over.
+    // As Slurm does at the end of an occurrence.
     let move_to = |start: Timestamp| {
         let start = u64::try_from(start.as_second()).unwrap();
         cluster.sim.world(|world| {
@@ -266,7 +265,7 @@ async fn recurs(cluster: &Cluster<'_>) {
     cluster.settles(NODESET, 3).await;
 }
 
-/// It goes with the NodeSet, though it is running, and so Slurm forgets the nodes.
+/// It is deleted with the NodeSet although it is running, and so the node records are deleted.
 async fn goes(cluster: &Cluster<'_>) {
     let other = json!({ "metadata": { "finalizers": ["nodeset.slinky.slurm.net/reservation", "nodeset.slipway.dev/jobs"] } });
     assert_eq!(cluster.stage.edit(&path(cluster), &other).await.code, 200);
@@ -280,7 +279,7 @@ async fn goes(cluster: &Cluster<'_>) {
     assert_eq!(cluster.sim.world(|world| world.nodes.len()), 0);
 }
 
-/// Three workers, and what happens to them.
+/// Runs a test with three workers.
 async fn with_workers(name: &str, happens: impl AsyncFnOnce(&Cluster<'_>)) {
     let stage = Stage::new(name).await;
     let cluster = Cluster::start(&stage).await;

@@ -1,4 +1,4 @@
-//! The definitions on a real API server: it takes them, and every rule of the table answers there as it does without a server.
+//! The CRDs on a real API server: it accepts them, and every rule of the table gives the same answer as without a server.
 
 #[path = "../../../api/tests/rules/table.rs"]
 mod table;
@@ -33,7 +33,7 @@ fn dry_run() -> PostParams {
     PostParams { dry_run: true, field_manager: None }
 }
 
-/// Makes every definition known, and waits until it is served. One whose rules cost too much is refused here.
+/// Creates every CRD and waits until it is served. The API server refuses one whose rules cost too much.
 async fn define(client: &Client) {
     let definitions: Api<DynamicObject> = Api::all_with(
         client.clone(),
@@ -51,13 +51,13 @@ async fn define(client: &Client) {
     }
 }
 
-/// Asks the server about an object that is new.
+/// Creates a new object as a dry run.
 async fn create(client: &Client, wanted: &Value) -> Result<(), String> {
     let api = api(client, wanted["kind"].as_str().unwrap());
     api.create(&dry_run(), &object(wanted)).await.map(drop).map_err(|error| error.to_string())
 }
 
-/// Asks the server about a change of an object that is there.
+/// Replaces an existing object as a dry run.
 #[allow(clippy::disallowed_methods, reason = "what is sent is the whole object, as `kubectl replace` sends it")]
 async fn update(client: &Client, there: &DynamicObject, wanted: &Value) -> Result<(), String> {
     let mut wanted = object(wanted);

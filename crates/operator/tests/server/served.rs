@@ -1,10 +1,10 @@
-//! Definitions that are not ours, on a real API server.
+//! CRDs that differ from ours, on a real API server.
 
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, condition, controller, eventually};
 
-/// Changes the schema of a served definition.
+/// Changes the schema of an installed CRD.
 fn redefine(stage: &Stage, plural: &str, change: impl Fn(&mut Value)) {
     let name = format!("{plural}.slinky.slurm.net");
     let mut definition: Value = serde_json::from_str(&stage.kubectl(&["get", "crd", &name, "--output=json"])).unwrap();
@@ -52,7 +52,7 @@ async fn nothing_is_done_for_a_kind_whose_definition_is_older_or_foreign_until_i
     });
     assert_eq!(stage.create("loginsets", &loginset).await.code, 201);
 
-    // Older: the kind pauses, the others go on.
+    // Older: this kind pauses, the others continue.
     let object = schema_condition(&stage, "loginsets", "login", "SchemaOlder").await;
     assert_eq!(condition(&object, "Ready")["reason"], "SchemaOlder", "{object}");
     let object = schema_condition(&stage, "nodesets", "worker", "SchemaOlder").await;
@@ -68,7 +68,7 @@ async fn nothing_is_done_for_a_kind_whose_definition_is_older_or_foreign_until_i
     let lines = stage.log("slipway").lines().filter(|line| line.contains("ERROR") && line.contains("spec.minReadySeconds")).count();
     assert_eq!(lines, 1, "{}", stage.log("slipway"));
 
-    // Only fields of the status are missing: they are left out, and the work is done.
+    // Only status fields are missing: they are left out, and reconciling continues.
     stage.apply("charts/slurm-operator-crds/templates");
     redefine(&stage, "nodesets", |schema| remove(&mut schema["status"], "desired"));
     eventually(
@@ -84,7 +84,7 @@ async fn nothing_is_done_for_a_kind_whose_definition_is_older_or_foreign_until_i
     .await;
     assert!(object["status"]["desired"].is_null(), "{object}");
 
-    // Right again: the condition goes, the field comes.
+    // Correct again: the condition is removed, the field is set.
     stage.apply("charts/slurm-operator-crds/templates");
     eventually("the whole status", async || {
         let object = stage.object("nodesets", "worker").await;
@@ -100,10 +100,10 @@ async fn nothing_is_done_for_a_kind_whose_definition_is_older_or_foreign_until_i
     })
     .await;
 
-    // A newer one is fine.
+    // A newer CRD is accepted.
     let before = stage.writes().len();
     redefine(&stage, "nodesets", |schema| schema["spec"]["properties"]["brandNew"] = json!({ "type": "string" }));
-    // Foreign: a field of ours is another thing there.
+    // Foreign: one of our fields has another type there.
     redefine(&stage, "controllers", |schema| schema["spec"]["properties"]["extraConf"] = json!({ "type": "integer" }));
     let object = schema_condition(&stage, "controllers", "slurm", "SchemaForeign").await;
     assert!(condition(&object, "Ready")["message"].as_str().unwrap().contains("spec.extraConf"), "{object}");

@@ -1,4 +1,4 @@
-//! The registry of Slurm clusters on a real API server, with stand-ins for slurmrestd.
+//! The registry of Slurm clusters on a real API server, with simulated slurmrestds.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 const OLD_KEY: &str = "the first key of this cluster, 32 b";
 const NEW_KEY: &str = "the second key, another 32 bytes..";
 
-/// The registry over the caches of a real API server.
+/// The registry on the caches of a real API server.
 struct Registry {
     clusters: Arc<Clusters>,
     namespace: String,
@@ -65,7 +65,7 @@ impl Registry {
         self.clusters.snapshot(&self.namespace, controller).map(|snapshot| snapshot.is_registered(node, Instant::now()))
     }
 
-    /// Waits until the cluster is known to have the node.
+    /// Waits until the snapshot of the cluster has the node.
     async fn sees(&self, controller: &str, node: &str) {
         eventually(&format!("node `{node}` of `{controller}`"), async || match self.is_registered(controller, node) {
             Some(Answer::Yes) => Ok(()),
@@ -147,7 +147,7 @@ async fn a_session_comes_with_its_restapi_survives_another_key_and_goes_with_it(
         }),
     )
     .await;
-    // A reading wakes the NodeSets that are known by then; one that comes later has a pass of its own.
+    // A poll triggers a reconcile of the NodeSets known by then; a NodeSet created later is reconciled by itself.
     eventually(
         "NodeSet `worker` to be known",
         async || if registry.nodesets.is_empty() { Err("there is none".to_owned()) } else { Ok(()) },
@@ -160,7 +160,7 @@ async fn a_session_comes_with_its_restapi_survives_another_key_and_goes_with_it(
     let woken = futures::StreamExt::next(&mut registry.wakes.nodesets).await.unwrap();
     assert_eq!((woken.namespace.as_deref(), woken.name.as_str()), (Some(stage.namespace.as_str()), "worker"));
 
-    // A held job moves no node, so that the queue is read only from time to time, or when somebody asks.
+    // A held job changes no node, so the queue is polled only at its interval or on request.
     let held = json!({"script": "#!/bin/sh\nsleep 9\n", "partition": "worker", "hold": true});
     first.world(|world| world.submit(&held)).unwrap();
     let (submitted_at, before) = (Instant::now(), first.requests("GET nodes"));
@@ -173,12 +173,12 @@ async fn a_session_comes_with_its_restapi_survives_another_key_and_goes_with_it(
         }
     })
     .await;
-    // By itself the queue is read each twenty seconds, the nodes eight times meanwhile.
+    // Without a request the queue is polled every 20 seconds, and the nodes eight times meanwhile.
     let readings = first.requests("GET nodes") - before;
     eprintln!("the held job was known after {:.1?} and {readings} readings of the nodes", submitted_at.elapsed());
     assert!(readings < 8, "nobody hurried: {readings} readings of the nodes");
 
-    // When slurmctld read its configuration is known, and moves when it reads it again.
+    // The time at which slurmctld read its configuration is known, and changes when it reads it again.
     let before = eventually("the moment of the configuration", async || registry.clusters.configured_at(&stage.namespace, "x")).await;
     first.turn(Duration::from_secs(100));
     assert!(registry.clusters.send(&stage.namespace, "x", SlurmCommand::Reconfigure("a test".to_owned())));
@@ -190,16 +190,16 @@ async fn a_session_comes_with_its_restapi_survives_another_key_and_goes_with_it(
     assert_eq!(first.requests("GET reconfigure"), 1);
     assert_eq!(registry.refusals(), 0);
 
-    // Another key: first the Secret, then slurmctld, as when its pod is replaced.
+    // Another key: first the Secret changes, then slurmctld, as when its pod is replaced.
     set_key(&stage, NEW_KEY);
     let second = sim(5, NEW_KEY);
-    // Whatever is on its way to the old one breaks off, and nobody listens until the new one does.
+    // Requests in flight to the old one fail, and nothing listens until the new one does.
     first.fail(Fault::new(FaultKind::Refuse));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let new =
         eventually("the port to be free", async || Served::start(second.clone(), address).await.map_err(|error| error.to_string())).await;
     registry.sees("x", "worker-4").await;
-    // The reading of nodes was refused, and perhaps the one beside it.
+    // The poll of the nodes was refused, and possibly the one concurrent with it.
     assert!((1..=2).contains(&registry.refusals()), "{} refusals", registry.refusals());
 
     let api: Api<RestApi> = Api::namespaced(stage.client.clone(), &stage.namespace);
@@ -212,7 +212,7 @@ async fn a_session_comes_with_its_restapi_survives_another_key_and_goes_with_it(
     assert_eq!(registry.metrics.slurm_clusters.get(), 0);
     assert!(registry.clusters.configured_at(&stage.namespace, "x").unwrap_err().contains("no RestApi"));
     assert!(!registry.clusters.send(&stage.namespace, "x", SlurmCommand::Reconfigure("a test".to_owned())));
-    // While another one is read three times, nobody asks this one any more.
+    // While another cluster is polled three times, this one gets no more requests.
     let asked = second.requests("");
     let third = sim(1, NEW_KEY);
     let other = serve(&third, 0).await;
@@ -244,7 +244,7 @@ async fn a_stalled_cluster_slows_no_other_and_what_is_missing_is_named() {
     slow.fail(Fault::new(FaultKind::Stall));
     slow.world(|world| world.register("worker-9", 2, &[]));
 
-    // For as long as it takes until the stalled one knows nothing any more, the other one is known, and what comes there is seen.
+    // Until the snapshot of the stalled cluster has expired, the other cluster stays known, and its new nodes are seen.
     for index in 10..=12 {
         let name = format!("worker-{index}");
         quick.world(|world| world.register(&name, 2, &[]));
@@ -263,7 +263,7 @@ async fn a_stalled_cluster_slows_no_other_and_what_is_missing_is_named() {
     slow.heal();
     registry.sees("slow", "worker-9").await;
 
-    // A Controller whose key is missing is named with what to do; once it is there, Slurm is read.
+    // A missing key of a Controller is reported with a remedy. Once it exists, Slurm is polled.
     let mut keyless = controller("keyless", &json!({}));
     keyless["spec"]["jwtKeyRef"] = json!({ "name": "later", "key": "k" });
     create(&stage, "controllers", &keyless).await;

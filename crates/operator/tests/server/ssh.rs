@@ -1,4 +1,4 @@
-//! What ssh into workers needs comes and goes with it; what is missing is named, and costs no worker that is there.
+//! Objects that ssh into workers needs are created and deleted with it; missing ones are reported, and cost no existing worker.
 
 use serde_json::{Value, json};
 use slipway_api::annotation::{SSHD_CONF_HASH, SSSD_CONF_HASH};
@@ -17,7 +17,7 @@ fn path(cluster: &Cluster<'_>, object: &str) -> String {
     format!("/api/v1/namespaces/{}/{object}", cluster.namespace)
 }
 
-/// Makes the Secret what a user writes into it.
+/// Writes the Secret as a user does.
 async fn put_secret(cluster: &Cluster<'_>, data: &Value) {
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "sssd" }, "stringData": data });
     let answer = cluster.stage.put(&path(cluster, "secrets/sssd"), &secret).await;
@@ -40,7 +40,7 @@ async fn says(cluster: &Cluster<'_>, words: &str) {
     .await;
 }
 
-/// Waits until every worker is of the present template, and ready.
+/// Waits until every worker has the current template and is ready.
 async fn is_updated(cluster: &Cluster<'_>, count: u64) {
     eventually(&format!("{count} workers of the present template"), async || {
         let nodeset = cluster.nodeset(NODESET).await;
@@ -58,7 +58,7 @@ async fn uids(cluster: &Cluster<'_>) -> Vec<String> {
     uids
 }
 
-/// Each step towards a Secret that can be used is said, and until then nothing is begun.
+/// Each step towards a usable Secret is reported, and nothing is created until then.
 async fn comes(cluster: &Cluster<'_>) {
     let ssh = json!({ "enabled": true, "sssdConfRef": { "name": "sssd", "key": FILE } });
     cluster.create_nodeset_with(NODESET, 2, &json!({ "ssh": ssh })).await;
@@ -86,7 +86,7 @@ async fn comes(cluster: &Cluster<'_>) {
     }
 }
 
-/// A new process, which remembers nothing, looks at everything and writes nothing.
+/// A new process without cached state reconciles everything and writes nothing.
 async fn rests(stage: &Stage, cluster: &Cluster<'_>) {
     let (writes, questions) = (cluster.writes().len(), cluster.sim.requests("GET"));
     let _operator = operator(stage);
@@ -99,7 +99,7 @@ async fn rests(stage: &Stage, cluster: &Cluster<'_>) {
     assert!(written.is_empty(), "{written:?}");
 }
 
-/// What the user tells sshd replaces workers; what they put into the Secret, or what a stranger does to the ConfigMap, does not.
+/// A change of the sshd configuration replaces workers; a change of the Secret, or an edit of the ConfigMap by others, does not.
 async fn changes(cluster: &Cluster<'_>) {
     let before = uids(cluster).await;
     put_secret(cluster, &json!({ (FILE): "[sssd]\nservices = nss\n" })).await;
@@ -123,7 +123,7 @@ async fn changes(cluster: &Cluster<'_>) {
     assert!(config_map(cluster).await["data"]["sshd_config"].as_str().unwrap().ends_with("\nLoginGraceTime 30\n"));
 }
 
-/// Without the Secret nobody is given up for a worker that could not be made; with it, all goes on.
+/// Without the Secret no worker is deleted, as its successor could not be created; with it, the update continues.
 async fn misses(cluster: &Cluster<'_>) {
     let before = uids(cluster).await;
     cluster.stage.delete(&path(cluster, "secrets/sssd"), "Background").await;
@@ -137,7 +137,7 @@ async fn misses(cluster: &Cluster<'_>) {
     is_updated(cluster, 2).await;
 }
 
-/// A Secret that may not be read is said to be so, and costs nobody either.
+/// A Secret that may not be read is reported as such, and costs no worker either.
 async fn is_forbidden(cluster: &Cluster<'_>) {
     const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slipway";
     let (before, role) = (uids(cluster).await, cluster.stage.get(ROLE).await);
@@ -152,7 +152,7 @@ async fn is_forbidden(cluster: &Cluster<'_>) {
     is_updated(cluster, 2).await;
 }
 
-/// Switched off, the ConfigMap stays for a worker that is still busy with the old template, and goes with it.
+/// With ssh disabled, the ConfigMap stays for a worker that is busy with the old template, and is deleted with it.
 async fn goes(cluster: &Cluster<'_>) {
     let job = cluster.run_job(NODESET, &["worker-0"], 3600).await;
     let before = uids(cluster).await;
@@ -194,7 +194,7 @@ async fn what_ssh_needs_comes_and_goes_with_it() {
     stage.end();
 }
 
-/// Takes rights away, so it has a server of its own.
+/// Removes RBAC rights, so it has a server of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_secret_that_may_not_be_read_is_named_and_costs_no_worker() {
     let stage = Stage::alone("ssh-rights").await;

@@ -1,4 +1,4 @@
-//! Clusters of the same name in two namespaces have nothing to do with one another, and one that hangs holds up no other.
+//! Clusters of the same name in two namespaces are independent, and one that hangs does not block the other.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::stage::cluster::{Cluster, operator};
 use crate::stage::{Stage, eventually};
 
 const NODESET: &str = "worker";
-/// More NodeSets than passes run side by side: if one that waits for Slurm kept its place, nobody else would get one.
+/// More NodeSets than concurrent reconciles: if a reconcile that waits for Slurm kept its slot, no other NodeSet would be reconciled.
 const NODESETS: usize = 10;
 
 fn name(index: usize) -> String {
     format!("set{index}")
 }
 
-/// What a user of the other cluster waits for.
+/// Scales out a cluster. Returns the time until its workers are ready.
 async fn grows(cluster: &Cluster<'_>, replicas: u32) -> Duration {
     cluster.scale(NODESET, replicas).await;
     cluster.settles(NODESET, replicas as usize).await
@@ -36,7 +36,7 @@ async fn clusters_of_one_name_are_strangers_and_one_that_hangs_holds_up_no_other
         cluster.settles(NODESET, 4).await;
     }
 
-    // What is done in one is not done in the other, although all names are the same.
+    // Changes in one cluster do not affect the other, although all names are the same.
     let job = other.start_job(NODESET, &["worker-3"], 3600);
     let (writes, uids) = (other.slurm_writes(), other.names(NODESET).await);
     hanging.scale(NODESET, 1).await;
@@ -46,7 +46,7 @@ async fn clusters_of_one_name_are_strangers_and_one_that_hangs_holds_up_no_other
     assert!(other.are_running(&[job]));
     other.end_job(job);
 
-    // Ten NodeSets, each with a worker that is drained and can go at once.
+    // Ten NodeSets, each with a drained worker that can be deleted immediately.
     join_all((0..NODESETS).map(|index| async move { name(index) }).map(async |name| {
         let name = name.await;
         hanging.create_nodeset(&name, 2).await;
@@ -65,7 +65,7 @@ async fn clusters_of_one_name_are_strangers_and_one_that_hangs_holds_up_no_other
     let deleted = hanging.deletions().len();
     hanging.sim.fail(Fault::new(FaultKind::Stall));
     let shrunk = join_all((0..NODESETS).map(async |index| hanging.scale(&name(index), 1).await));
-    // The other one is done before anything can come of the one that hangs: that is healed only after.
+    // The other cluster finishes before the hanging one can do anything: that one is healed only afterwards.
     let (_, took) = tokio::join!(shrunk, grows(&other, 12));
     eprintln!("four more workers in {undisturbed:.1?}, and in {took:.1?} while another cluster hangs");
     assert_eq!(hanging.deletions().len(), deleted, "somebody was deleted of whom nothing was known");

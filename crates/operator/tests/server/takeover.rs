@@ -1,4 +1,4 @@
-//! A NodeSet whose workers another operator of this API made: they are taken over as they are.
+//! A NodeSet whose workers were created by another operator of this API: they are adopted as they are.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::stage::{Stage, eventually};
 
 const NODESET: &str = "worker";
 const WORKERS: usize = 3;
-/// As the other operator computed it, over bytes that we never see.
+/// Hash as the other operator computed it, over bytes that we never see.
 const THEIR_HASH: &str = "5d9f7c6b84";
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
@@ -26,8 +26,8 @@ async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
     cluster.pods(NODESET).await.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
 }
 
-/// The world as the other operator leaves it: its hash on pods and revision, what Go writes for things that are not set, labels of the template on the
-/// revision, no finalizer, and a status without anything of ours.
+/// Rewrites the objects as the other operator leaves them: its hash on pods and revision, the values that Go writes for unset fields, no finalizer,
+/// and a status without our fields.
 async fn rewrite(cluster: &Cluster<'_>) {
     let path = revisions_path(cluster);
     let found = revisions(cluster).await;
@@ -58,7 +58,7 @@ async fn rewrite(cluster: &Cluster<'_>) {
     assert_eq!(cluster.stage.edit(&format!("{nodeset}/status"), &status).await.code, 200);
 }
 
-/// Waits until the operator has said of this generation that all is well.
+/// Waits until Ready is True for the current generation.
 async fn is_settled(cluster: &Cluster<'_>) {
     eventually("the NodeSet to be ready", async || {
         let nodeset = cluster.nodeset(NODESET).await;
@@ -98,7 +98,7 @@ async fn workers_of_another_operator_and_a_new_version_of_the_chart_are_no_reaso
     is_settled(&cluster).await;
     assert_eq!(cluster.nodeset(NODESET).await["status"]["nodeSetHash"], THEIR_HASH);
 
-    // Something that is meant for pods is.
+    // A change meant for pods makes a new revision.
     let wanted = json!({ "spec": { "updateStrategy": { "type": "OnDelete" }, "template": { "metadata": { "labels": { "team": "b" } } } } });
     assert_eq!(stage.edit(&cluster.path("nodesets", NODESET), &wanted).await.code, 200);
     eventually("another revision", async || match cluster.nodeset(NODESET).await["status"]["nodeSetHash"].as_str() {

@@ -1,4 +1,4 @@
-//! What this release does not serve is said on the object, and nothing is made for what runs elsewhere: on a real API server.
+//! Objects that this release does not serve report it, and nothing is created for what runs elsewhere: on a real API server.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn what_runs_outside_is_ready_and_nothing_is_made_for_it() {
         })
         .await;
     }
-    // The plain one has its objects, so that the others' would be there by now as well.
+    // The plain Controller has its children, so those of the others would exist by now, too.
     eventually("the plain Controller's StatefulSet", async || {
         let made = stage.kubectl(&["get", "statefulsets", "--output=name", "--namespace", &stage.namespace]);
         if made.contains("plain-controller") { Ok(()) } else { Err(made) }
@@ -47,7 +47,7 @@ async fn what_runs_outside_is_ready_and_nothing_is_made_for_it() {
     stage.end();
 }
 
-/// Kinds that are stored and not served: kind, plural, spec.
+/// Kinds that are stored but not served: kind, plural, spec.
 fn unserved_kinds() -> [(&'static str, &'static str, Value); 3] {
     let key = json!({ "name": "keys", "key": "key" });
     [
@@ -61,7 +61,7 @@ fn unserved_kinds() -> [(&'static str, &'static str, Value); 3] {
     ]
 }
 
-/// Creates one of each kind and waits until each says that nothing is done about it.
+/// Creates one object of each kind and waits until each reports that it is not served.
 async fn create_all(stage: &Stage, name: &str) {
     for (kind, plural, spec) in unserved_kinds() {
         let object = json!({ "apiVersion": "slinky.slurm.net/v1beta1", "kind": kind, "metadata": { "name": name }, "spec": spec });
@@ -96,7 +96,7 @@ async fn objects_of_a_kind_that_is_not_served_say_so_once_and_nothing_else_happe
         assert!(object["metadata"]["finalizers"].is_null(), "{object}");
     }
 
-    // A new process, and an event that changes nothing: the writes are those for the new objects alone.
+    // A new process, and an update without effect: only the new objects are written.
     drop(operator);
     let before = stage.writes().len();
     let _operator = stage.operator("slipway", &[]);
@@ -111,10 +111,10 @@ async fn objects_of_a_kind_that_is_not_served_say_so_once_and_nothing_else_happe
         .iter()
         .flat_map(|(_, plural, _)| ["second", "third"].map(|name| format!("\"patch\" \"{plural}\" \"{name}\"")))
         .collect();
-    // The book has a write a moment later than the object.
+    // The audit log shows a write slightly later than the object does.
     eventually("the writes for the new objects alone", async || {
         let mut writes = stage.writes().split_off(before);
-        // Each new object has an event or two about what it says.
+        // Each new object has an event or two about its conditions.
         writes.retain(|write| !write.contains("\"events\""));
         writes.sort();
         if writes == expected { Ok(()) } else { Err(format!("{writes:?}")) }
@@ -122,7 +122,7 @@ async fn objects_of_a_kind_that_is_not_served_say_so_once_and_nothing_else_happe
     .await;
     for (plural, version) in versions {
         assert_eq!(stage.object(plural, "first").await["metadata"]["resourceVersion"], version, "{plural}");
-        // Nothing holds it.
+        // No finalizer holds it.
         stage.kubectl(&["delete", &format!("{plural}.slinky.slurm.net"), "first", "--namespace", &stage.namespace, "--wait=false"]);
         assert_eq!(stage.object(plural, "first").await["code"], 404, "{plural}");
     }

@@ -1,5 +1,5 @@
-//! Two hundred workers on a real API server, with a stand-in for Slurm and kubelets for pods that do not run: what they cost from their first
-//! day to their last, and that no job pays for it.
+//! Two hundred workers on a real API server, with simulated Slurm and kubelets for pods that do not run: their cost from creation to scale-in, and
+//! that no job is killed.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::stage::{Stage, eventually};
 const NODESET: &str = "worker";
 const WORKERS: u32 = 200;
 
-/// Calls per second to a Slurm in which nothing happens: nodes each 2.5 s, the queue each 20, the configuration each 30, reservations each 60.
+/// Requests per second to an idle Slurm: nodes every 2.5 s, the queue every 20, the configuration every 30, reservations every 60.
 const QUIET_CALLS: f64 = 1.0 / 2.5 + 1.0 / 20.0 + 1.0 / 30.0 + 1.0 / 60.0;
 
 fn name(ordinal: u32) -> String {
@@ -25,7 +25,7 @@ fn count(number: u64) -> f64 {
     f64::from(u32::try_from(number).unwrap())
 }
 
-/// At most 2.2 writes to the API server and 1.1 calls to Slurm for each worker, beside those to a Slurm in which nothing happens.
+/// Creates the workers: at most 2.2 writes to the API server and 1.1 requests to Slurm for each, besides those to an idle Slurm.
 async fn come(cluster: &Cluster<'_>) {
     let (writes, calls, began) = (cluster.writes().len(), cluster.sim.requests(""), Instant::now());
     cluster.create_nodeset(NODESET, WORKERS).await;
@@ -49,7 +49,7 @@ async fn come(cluster: &Cluster<'_>) {
     assert!(calls <= 1.1, "{calls} calls to Slurm for each worker");
 }
 
-/// Three times a new process, which remembers nothing, looks at everything and writes nothing.
+/// Starts a new process without cached state three times: it reconciles everything and writes nothing.
 async fn rest(stage: &Stage, cluster: &Cluster<'_>) {
     let (writes, slurm_writes) = (cluster.writes().len(), cluster.slurm_writes());
     for _ in 0..3 {
@@ -62,7 +62,7 @@ async fn rest(stage: &Stage, cluster: &Cluster<'_>) {
     assert_eq!(cluster.slurm_writes(), slurm_writes, "Slurm was told something at rest");
 }
 
-/// All nodes do not respond for twenty seconds, as when a switch starts anew.
+/// No node responds for twenty seconds, as when a switch restarts.
 async fn blip(cluster: &Cluster<'_>) {
     const LASTS: u64 = 20;
     let writes = cluster.writes().len();
@@ -85,7 +85,7 @@ async fn blip(cluster: &Cluster<'_>) {
     assert!(written.len() <= 50, "{} writes, such as {:?}", written.len(), &written[..5]);
 }
 
-/// Three workers that their user would keep.
+/// Gives three workers a high deletion cost, so that they are kept.
 async fn make_dear(cluster: &Cluster<'_>) -> BTreeSet<String> {
     let dear: BTreeSet<String> = (0..3).map(name).collect();
     for pod in &dear {
@@ -95,11 +95,11 @@ async fn make_dear(cluster: &Cluster<'_>) -> BTreeSet<String> {
     dear
 }
 
-/// From 200 to 5 while 10 are busy: idle ones go at once, in few calls, and the busy ones when their jobs are done. A user's deletion cost counts
-/// more than all that.
+/// Scales in from 200 to 5 while 10 are busy: idle workers are deleted immediately, with few requests, and busy ones when their jobs have ended. A
+/// user's deletion cost outweighs all that.
 async fn leave(cluster: &Cluster<'_>) {
     let dear = make_dear(cluster).await;
-    // The highest ordinals, which go first where all else is equal. The higher, the later the job's time is up.
+    // The highest ordinals, which are deleted first if all else is equal. The higher the ordinal, the later the job's time limit.
     let busy: Vec<String> = (190..200).map(name).collect();
     let jobs: Vec<u64> = (1..).zip(&busy).map(|(hours, node)| cluster.start_job(NODESET, &[node], hours * 3600)).collect();
     cluster.is_read(2).await;
@@ -122,7 +122,7 @@ async fn leave(cluster: &Cluster<'_>) {
     assert_eq!(cluster.names(NODESET).await, left);
     assert!(cluster.are_running(&jobs), "a job was lost");
 
-    // All but the two last have to go when they are done.
+    // All but the last two are deleted when their jobs have ended.
     let (gone, staying) = busy.split_at(8);
     for (node, id) in gone.iter().zip(&jobs) {
         let is_draining = cluster.sim.world(|world| world.nodes[node].is_draining);
@@ -142,7 +142,7 @@ async fn leave(cluster: &Cluster<'_>) {
     jobs[8..].iter().for_each(|id| cluster.end_job(*id));
 }
 
-/// The operator is killed in the middle of a scale-in; the next one goes on where it was. Three workers are dear to their user.
+/// Kills the operator in the middle of a scale-in; the next one continues. Three workers have a high deletion cost.
 async fn is_killed(stage: &Stage, cluster: &Cluster<'_>) {
     let first = operator(stage);
     cluster.create_nodeset(NODESET, 60).await;
@@ -155,7 +155,7 @@ async fn is_killed(stage: &Stage, cluster: &Cluster<'_>) {
     let gone = || cluster.sim.world(|world| world.nodes.values().filter(|node| node.is_down).count());
     let (deleted, before, mut patience) = (cluster.deletions().len(), gone(), Patience::start());
     cluster.scale(NODESET, 4).await;
-    // As soon as the first is terminated, while the others are being deleted.
+    // As soon as the first worker is terminated, while the others are being deleted.
     while gone() == before {
         assert!(!patience.is_exhausted(), "nobody leaves");
         tokio::time::sleep(Duration::from_millis(5)).await;

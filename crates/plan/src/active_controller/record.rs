@@ -1,23 +1,23 @@
-//! What each slurmctld said of itself, now and before.
+//! Roles that each slurmctld reported, now and before.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// So many rounds in a row the others must say that they are not active, until one that came back from a silence is believed again.
+/// Consecutive rounds without another active slurmctld after which one that responds again is trusted.
 const CALM_ROUNDS: u8 = 3;
-/// No standby takes over within fewer rounds of silence, whatever SlurmctldTimeout says.
+/// No standby takes over within fewer rounds of silence, whatever SlurmctldTimeout is.
 const LONG_SLEEP: u32 = 4;
 
-/// What a slurmctld says when asked whether it is active.
+/// Result of asking a slurmctld for its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Active,
     /// It is up, and another is active.
     Standby,
-    /// Nobody listens there.
+    /// Nothing listens there.
     Absent,
-    /// No answer comes: it is frozen, cut off or hangs, and may go on some time.
+    /// No response: it is frozen, unreachable or hangs, and may continue later.
     Silent,
 }
 
@@ -25,45 +25,45 @@ pub enum Role {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
     pub by_pod: BTreeMap<String, Record>,
-    /// Whether anybody was asked before: a pod that comes later is new.
+    /// True after the first round: a pod that appears later is new.
     is_begun: bool,
 }
 
 /// One slurmctld.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Of the pod.
+    /// UID of the pod.
     pub uid: String,
     pub role: Role,
-    /// Since when it gives this role.
+    /// Time of the first round with this role.
     pub since: Timestamp,
     past: Past,
 }
 
-/// What came before: whether its claim to be active can be out of an old memory.
+/// History of a slurmctld: decides if it may report active from old memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Past {
-    /// It claimed to be active, or was silent, when anybody was asked for the first time.
+    /// It was active or silent in the first round.
     Unknown,
-    /// It is new, or the last that it said is that it is not active: whatever it claims is what it came to since.
+    /// It is new, or last reported that it was not active: if it reports active now, it became active since.
     NotActive,
-    /// It came to be active before our eyes.
+    /// It was observed becoming active.
     Active,
-    /// It was active, or nobody knows, and then silent for so many rounds; for so many since it is back nobody else seemed to be active.
+    /// It was active or unknown, and then silent for `rounds` rounds. Since it responds again, no other slurmctld was active for `calm` rounds.
     Slept { rounds: u32, calm: u8 },
-    /// While it was silent, this pod came to be active.
+    /// This pod became active while it was silent.
     Overtaken { by: String },
 }
 
 impl Roles {
-    /// With the answers of one round: pod, UID and role. Who was not asked is forgotten.
+    /// Adds the results of one round: pod, UID and role. Pods that are not in the round are dropped.
     #[must_use]
     pub fn heard(&self, round: &[(String, String, Role)], now: Timestamp) -> Self {
         let before = |pod: &str, uid: &str| self.by_pod.get(pod).filter(|record| record.uid == uid);
         let others = |pod: &str| {
             let others = round.iter().filter(move |(other, ..)| other != pod).map(|(other, uid, role)| {
                 let before = before(other, uid);
-                // One that claims it out of an old memory is not active.
+                // A slurmctld that reports active from old memory is not active.
                 let role = match (role, before.map(|record| &record.past)) {
                     (Role::Active, Some(Past::Overtaken { .. })) => Role::Absent,
                     (role, _) => *role,
@@ -87,7 +87,7 @@ impl Roles {
 struct Other<'a> {
     pod: &'a str,
     role: Role,
-    /// It answered in the round before.
+    /// It responded in the previous round and does not now.
     fell_silent: bool,
 }
 
@@ -96,7 +96,7 @@ fn next_past(known: Option<&Record>, first: Past, role: Role, others: &[Other<'_
     let active = || others.iter().find(|other| other.role == Role::Active);
     let overtaken = |other: &Other<'_>| Past::Overtaken { by: other.pod.to_owned() };
     match (role, past) {
-        // One that was not active before and is silent hangs, or waits for the other to hand over.
+        // A slurmctld that was not active and is silent hangs, or waits for the other to hand over.
         (Role::Standby | Role::Absent, _) | (Role::Silent, Past::NotActive) => Past::NotActive,
         (_, past @ Past::Overtaken { .. }) => past,
         (Role::Silent, past) => {
@@ -105,7 +105,7 @@ fn next_past(known: Option<&Record>, first: Past, role: Role, others: &[Other<'_
         }
         (Role::Active, Past::NotActive) => Past::Active,
         (Role::Active, Past::Slept { rounds, calm }) => {
-            // The one that took over claims it too, or hangs as soon as the old one is back.
+            // The one that took over reports active too, or hangs as soon as the old one continues.
             let usurped = active().or_else(|| others.iter().find(|other| other.fell_silent && rounds >= LONG_SLEEP));
             match usurped {
                 Some(other) => overtaken(other),
@@ -118,12 +118,12 @@ fn next_past(known: Option<&Record>, first: Past, role: Role, others: &[Other<'_
 }
 
 impl Record {
-    /// Whether it is active, and not only says so.
+    /// True if it reports active, and not from old memory.
     pub(super) fn is_active(&self) -> bool {
         self.role == Role::Active && !matches!(self.past, Past::Overtaken { .. })
     }
 
-    /// Who is active in truth, if this one claims it out of an old memory.
+    /// The slurmctld that is really active, or `None` unless this one reports active from old memory.
     pub(super) fn impostor_of(&self) -> Option<&str> {
         match &self.past {
             Past::Overtaken { by } if self.role == Role::Active => Some(by),
@@ -131,12 +131,12 @@ impl Record {
         }
     }
 
-    /// Whether it is known that it was not active before its silence.
+    /// True if it is known that it was not active before it became silent.
     pub(super) fn only_stood_by(&self) -> bool {
         self.past == Past::NotActive
     }
 
-    /// Whether it was seen how it came to be active, and it never slept since.
+    /// True if it was observed becoming active, or is trusted again after a silence.
     pub(super) fn was_seen_to_come(&self) -> bool {
         self.past == Past::Active
     }

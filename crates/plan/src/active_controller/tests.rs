@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 
-/// Two slurmctld that are asked every two seconds.
+/// Two slurmctld, asked every two seconds.
 struct Scene {
     pods: Vec<ControllerPod>,
     roles: Roles,
@@ -30,7 +30,7 @@ impl Scene {
         Self { pods: (0..pods).map(pod).collect(), roles: Roles::default(), now: Timestamp::from_second(1_000_000).unwrap() }
     }
 
-    /// Rounds of roles, one letter for each pod: active, standby, absent, or `.` for silence. `-` is a pod that is not there.
+    /// Records rounds of roles, one letter for each pod: active, standby, absent, or `.` for silent. `-` is a missing pod.
     fn hear(&mut self, rounds: &str) -> &mut Self {
         for round in rounds.split_whitespace() {
             self.now += Duration::from_secs(2);
@@ -50,9 +50,9 @@ impl Scene {
         self
     }
 
-    /// What is decided now; labels move, and deleted pods stay.
+    /// The decision now; labels move, and deleted pods stay.
     fn decide(&mut self) -> ActiveController {
-        let active_controller = active_controller(&self.roles, &self.pods, self.now);
+        let active_controller = choose_active(&self.roles, &self.pods, self.now);
         for action in &active_controller.actions {
             if let Action::MarkPod { pod, marks } = action {
                 let marked = self.pods.iter_mut().find(|known| known.id == *pod).unwrap();
@@ -62,7 +62,7 @@ impl Scene {
         active_controller
     }
 
-    /// A new pod takes the place of the old one.
+    /// Replaces a pod with a new one.
     fn replace(&mut self, index: usize) {
         self.pods[index].id.uid.push_str("-again");
         self.pods[index].is_active = false;
@@ -73,7 +73,7 @@ impl Scene {
     }
 }
 
-/// Indexes of the pods that are taken away.
+/// Indexes of the fenced pods.
 fn fenced(active_controller: &ActiveController) -> Vec<String> {
     let deleted = active_controller.actions.iter().filter_map(|action| match action {
         Action::DeletePod { pod, grace, .. } => {

@@ -1,4 +1,4 @@
-//! Pods of slurmctld. The StatefulSet makes them; here is what it does not do for them.
+//! Pods of slurmctld. The StatefulSet creates them; this module does what it does not do for them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// Younger pods may simply not have had their turn yet.
+/// Minimum age of a stuck pod: its StatefulSet may just not have got to a younger one yet.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A pod that runs slurmctld.
@@ -21,15 +21,15 @@ pub struct ControllerPod {
     pub is_ready: bool,
     pub is_going: bool,
     pub age: Duration,
-    /// The revision of the StatefulSet that it was made from.
+    /// Revision of the StatefulSet that it was created from.
     pub revision: String,
-    /// The published configuration that it was last told of, and when.
+    /// Hash of the published configuration in its annotations, and the time from which it could read it.
     pub told: Option<(String, Timestamp)>,
-    /// Whether it has the label by which the Service finds it.
+    /// True if it has the label that the Service selects.
     pub is_active: bool,
 }
 
-/// Deletes a pod of an older revision that never gets ready: its StatefulSet would wait for it for ever instead of making the new one. No job
+/// Deletes a pod of an older revision that never becomes ready: its StatefulSet would wait for it forever instead of creating the new one. No job
 /// depends on a slurmctld that is not up.
 pub(super) fn replace_stuck(rollout: &Rollout<'_>) -> Option<Action> {
     let live = rollout.statefulset?;

@@ -1,4 +1,4 @@
-//! Whether the daemons run what is published.
+//! Proof that the daemons run the published configuration.
 
 use std::time::Duration;
 
@@ -8,30 +8,30 @@ use slipway_api::condition::{CONFIGURATION_APPLIED, Reason, ConditionUpdate, Con
 use super::{ControllerPod, nudge, nudge_again};
 use crate::{Action, Plan};
 
-/// slurmctld tells its workers within a second; what Slurm says about that may be read twenty seconds later. Only then is one that did not hear it
-/// called late.
+/// Time after slurmctld's reading until a worker counts as late. slurmctld notifies its workers within a second, but the operator may read the result
+/// from Slurm twenty seconds later.
 const SETTLE: Duration = Duration::from_secs(25);
-/// The kubelet brings new files within a second or two of being told of them; after this time it is told again.
+/// Time until the kubelet is notified again. It updates the files within a second or two of a notification.
 const TELL_AGAIN: Duration = Duration::from_secs(15);
-/// How soon to look again whether it was read.
+/// Delay until the next check if slurmctld has read it.
 const LOOK_SOON: Duration = Duration::from_secs(2);
-/// How often a configuration is passed on again to whoever missed it. One whose clock is wrong looks late for ever.
+/// Maximum number of repetitions for one configuration. A worker with a wrong clock looks late forever.
 const MOST_REPEATS: u32 = 3;
-/// The pause before the first repetition; each is twice as long as the one before.
+/// Backoff after the first repetition; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What Slurm says about who read what.
+/// Configuration that each daemon has read, as Slurm reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// When slurmctld last read its configuration, or why that is not known.
+    /// Time of slurmctld's last reading, or why it is unknown.
     pub read_at: Result<Timestamp, String>,
-    /// How many workers there are.
+    /// Number of workers.
     pub workers: usize,
-    /// Those that read theirs before slurmctld did.
+    /// Workers that read their configuration before slurmctld did.
     pub behind: Vec<Behind>,
-    /// How often slurmctld's pods were told again of the present configuration.
+    /// Number of repeated notifications of slurmctld's pods about the current configuration.
     pub nudges: u32,
-    /// How often the present configuration was passed on again to the workers, and when last.
+    /// Number of repeated reconfigures of the workers with the current configuration, and the time of the last.
     pub repeats: u32,
     pub repeated_at: Option<Timestamp>,
 }
@@ -40,36 +40,36 @@ pub struct Proof {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Behind {
     pub node: String,
-    /// Whether it answers, so that telling it again can help.
+    /// True if it responds, so that another reconfigure can help.
     pub answers: bool,
 }
 
-/// How far the pods of slurmctld are.
+/// Rollout stage of slurmctld's pods.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// One of an older revision is left.
+    /// A pod of an older revision remains.
     Rolling,
-    /// All are of the newest revision, and one is not ready.
+    /// All pods are of the newest revision, and one is not ready.
     Down,
     Up,
 }
 
-/// What is published, and how it gets to slurmctld.
+/// The published configuration, and its way to slurmctld.
 pub(super) struct Current<'a> {
     pub(super) hash: &'a str,
-    /// When it was published, if this process did it.
+    /// Time of its publication, if this process published it.
     pub(super) published_at: Option<Timestamp>,
     pub(super) in_place: bool,
     pub(super) pods: &'a [ControllerPod],
     pub(super) rollout: Stage,
-    /// Whether it was proven before. slurmctld does not unread a configuration: where there is no news that stays true, and is not written anew each
-    /// time that slurmctld or the operator starts.
+    /// True if it was proven before. slurmctld never unloads a configuration: without a new one this stays true, and the condition is not rewritten
+    /// on each restart of slurmctld or the operator.
     pub(super) was_proven: bool,
 }
 
 impl Current<'_> {
-    /// Since when the published files were there for this pod to read. One that was made after they were published starts with them, and does
-    /// not read them a second time.
+    /// Time from which this pod could read the published files. A pod created after the publication starts with them and does not read them a second
+    /// time.
     fn there_since(&self, pod: &ControllerPod, now: Timestamp) -> Timestamp {
         let born = now.checked_sub(pod.age).unwrap_or(now);
         match (&pod.told, self.published_at) {
@@ -79,7 +79,7 @@ impl Current<'_> {
         }
     }
 
-    /// Whether a reading is of a slurmctld that was there before the present pods. Clocks of machines may differ a little.
+    /// True if a reading is by a slurmctld before the current pods. Clocks of machines may differ a little.
     fn is_older_than_its_pods(&self, read_at: Timestamp, now: Timestamp) -> bool {
         const CLOCKS: Duration = Duration::from_secs(5);
         let youngest = self.pods.iter().map(|pod| pod.age).min().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Current<'_> {
     }
 }
 
-/// Says how far the configuration got, and adds what brings it further.
+/// Returns the condition that reports who runs the configuration, and plans the next step toward it.
 pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: &mut Plan) -> ConditionUpdate {
     let say = |status, reason, message: String| ConditionUpdate { type_: CONFIGURATION_APPLIED, status, reason, message };
     let proven = || say(ConditionStatus::True, Reason::AllReady, "slurmctld and its workers run the configuration".to_owned());
@@ -113,7 +113,7 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
     };
     let told_at = current.pods.iter().filter_map(|pod| pod.told.as_ref()).map(|(_, since)| *since).max();
     if let Some(told_at) = told_at.filter(|told_at| current.in_place && read_at < *told_at && !current.was_proven) {
-        // Each time it looks late, twice as late as before.
+        // The timeout doubles with each notification.
         let patience = TELL_AGAIN * 2_u32.pow(proof.nudges.min(MOST_REPEATS));
         if proof.nudges < MOST_REPEATS && now.duration_since(told_at).unsigned_abs() >= patience {
             plan.actions.extend(current.pods.iter().filter(|pod| !pod.is_going).map(|pod| nudge_again(pod, now)));
@@ -143,7 +143,7 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
     say(ConditionStatus::False, Reason::WorkersBehind, words(&proof.behind, proof.workers))
 }
 
-/// Passes the configuration on once more to workers that missed it and answer again. It is the same configuration: no job is touched.
+/// Reconfigures workers that missed the configuration and respond again. It is the same configuration: no job is affected.
 fn repeat(proof: &Proof, now: Timestamp, plan: &mut Plan) {
     if proof.repeats >= MOST_REPEATS || !proof.behind.iter().any(|worker| worker.answers) {
         return;

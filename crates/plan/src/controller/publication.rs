@@ -1,4 +1,4 @@
-//! Whether a configuration is published now.
+//! Decision to publish a configuration now or later.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// slurm.conf names the NodeSets. Those of the same manifest arrive a moment after their Controller: waiting for them once is cheaper than
-/// a restart.
+/// Wait for NodeSets, which slurm.conf names. Those of the same manifest are created a moment after their Controller: one wait is cheaper than a
+/// restart.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// So long a changed configuration must stay the same before it is published: several edits in a row take effect once.
+/// Time that a changed configuration must stay the same before it is published: several edits in a row take effect once.
 const QUIET: Duration = Duration::from_secs(1);
-/// So late it is published even if it goes on changing.
+/// Time after which it is published even if it keeps changing.
 const LATEST: Duration = Duration::from_secs(5);
-/// How soon to look again at what is being replaced.
+/// Requeue delay while slurmctld is being replaced.
 const SOON: Duration = Duration::from_secs(2);
 
 /// A configuration that the spec asks for.
@@ -25,26 +25,26 @@ pub struct Candidate {
     /// The ConfigMap.
     pub child: Child,
     pub hash: String,
-    /// Mistakes that would end daemons or jobs, as sentences with file and line.
+    /// Errors that would stop daemons or kill jobs, as sentences with file and line.
     pub refusals: Vec<String>,
-    /// For how long it has been wanted as it is.
+    /// Time for which this configuration has been the desired one.
     pub stable_for: Duration,
-    /// For how long something else than what is published has been wanted.
+    /// Time for which the desired configuration has differed from the published one.
     pub differs_for: Duration,
     /// Partitions of the published configuration that it lacks.
     pub dropped_partitions: Vec<String>,
-    /// Whether jobs name them.
+    /// Jobs refer to the dropped partitions.
     pub dropped_partitions_have_jobs: Answer,
 }
 
 pub(super) enum Step {
-    /// Publish it, or find that it is; its hash.
+    /// Publish it, unless it is published already; with its hash.
     Publish(Box<Child>, String),
-    /// Leave what is published as it is; look again after a while if nothing is heard.
+    /// Leave the published configuration as it is; requeue after this time even without an event.
     Hold(Wait, Option<Duration>),
 }
 
-/// What to do with what is wanted. `is_replacing` says that slurmctld is just being replaced.
+/// Decides about the desired configuration. `is_replacing` is true while slurmctld is being replaced.
 pub(super) fn step(
     candidate: Result<Candidate, Wait>,
     published: Option<&str>,
@@ -89,7 +89,7 @@ pub(super) fn step(
     Step::Publish(Box::new(child), hash)
 }
 
-/// Slurm ends the jobs of a partition that vanishes from its configuration.
+/// Asks the gate: Slurm kills the jobs of a partition that is removed from its configuration.
 fn leave_to_drop(partitions: &[String], ends_jobs: Answer) -> Verdict {
     if partitions.is_empty() {
         return Verdict::Allowed;
@@ -104,9 +104,9 @@ fn leave_to_drop(partitions: &[String], ends_jobs: Answer) -> Verdict {
     }
 }
 
-/// How much longer a newborn waits; nothing once it is old enough.
+/// Time that a new Controller still waits, or `None` once it is old enough.
 fn patience_left(created: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
-    // A creation in the future means that clocks differ: then age says nothing.
+    // A creation time in the future means that clocks differ: the age is meaningless then.
     let age = Duration::try_from(now.duration_since(created?)).ok()?;
     PATIENCE.checked_sub(age).filter(|left| !left.is_zero())
 }

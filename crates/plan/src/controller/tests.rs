@@ -52,7 +52,7 @@ fn proof() -> Proof {
     Proof { read_at: Ok(at(0)), workers: 2, behind: vec![], nudges: 0, repeats: 0, repeated_at: None }
 }
 
-/// Everything was published and runs.
+/// Everything is published and runs.
 fn observed<'a>(seen: &'a SeenChildren, pods: &'a [ControllerPod], proof: &'a Proof) -> Observed<'a> {
     Observed {
         services: vec![child(ChildKind::Service)],
@@ -153,7 +153,7 @@ fn a_newborn_waits_for_its_node_sets_once() {
     assert!(edited_at_once.report.is_ready());
 }
 
-/// A Controller whose configuration is another than the published one.
+/// A Controller whose configuration differs from the published one.
 fn changed<'a>(candidate: Candidate, seen: &'a SeenChildren, pods: &'a [ControllerPod], proof: &'a Proof) -> Observed<'a> {
     Observed { candidate: Ok(candidate), published: Some("old".into()), ..observed(seen, pods, proof) }
 }

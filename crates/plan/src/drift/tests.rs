@@ -99,7 +99,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What a server does to an object: keeps the wishes, adds defaults and its own notes.
+/// An object as a server stores it: with the requested fields, defaults and its own metadata.
 fn stored(desired: &Value) -> Value {
     match desired {
         Value::Object(map) => {

@@ -1,12 +1,12 @@
-//! The effective name of a cluster: `spec.clusterName`, or `<namespace>_<name>` where that is empty. Rules of a schema do not see the namespace.
+//! Effective name of a cluster: `spec.clusterName`, or `<namespace>_<name>` if that is empty. Schema rules do not see the namespace.
 
 use serde_json::Value;
 use slipway_api::name::default_cluster_name;
 
-/// The most characters of a cluster's name, the same as where the user gives it.
+/// Maximum length of a cluster name, the same as for `spec.clusterName`.
 const MOST: usize = 40;
 
-/// What is wrong with a default name that is too long. One that the user gives is looked at by the schema.
+/// Error for a default name that is too long, or `None`. The schema checks a name that the user sets.
 pub(super) fn too_long(object: &Value) -> Option<String> {
     let name = default_name(object).filter(|name| given(object).is_none() && name.chars().count() > MOST)?;
     Some(format!(
@@ -16,7 +16,7 @@ pub(super) fn too_long(object: &Value) -> Option<String> {
     ))
 }
 
-/// What is wrong with a change of the name.
+/// Error for a change of the name, or `None`.
 pub(super) fn changed(before: &Value, object: &Value) -> Option<String> {
     let (was, is) = (effective_name(before)?, effective_name(object)?);
     (was != is).then(|| {

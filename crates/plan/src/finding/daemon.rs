@@ -1,10 +1,10 @@
-//! Fields that have no effect where there is one worker for each Kubernetes node.
+//! Fields that have no effect if there is one worker for each Kubernetes node.
 
 use serde_json::Value;
 
 use super::Kind;
 
-/// In one sentence, if any is set. What a schema fills in was written by nobody.
+/// One sentence about the fields that are set, or `None`. A schema default does not count as set.
 pub(super) fn without_effect(kind: Kind, spec: &Value) -> Option<String> {
     if kind != Kind::NodeSet || spec["scalingMode"] != "DaemonSet" {
         return None;

@@ -1,4 +1,4 @@
-/// The kinds of the API, by what can be found in them.
+/// Kinds of the API, with the fields that findings check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Accounting,
@@ -24,7 +24,7 @@ impl Kind {
         }
     }
 
-    /// The kind in small letters, as it stands in paths and webhook names.
+    /// The kind in lowercase, as in paths and webhook names.
     pub fn singular(self) -> &'static str {
         match self {
             Self::Accounting => "accounting",
@@ -48,7 +48,7 @@ impl Kind {
         }
     }
 
-    /// Fields of the spec that hold a container of Kubernetes.
+    /// Fields of the spec that hold a Kubernetes container.
     pub(super) fn containers(self) -> &'static [&'static str] {
         match self {
             Self::Accounting => &["slurmdbd"],
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// Whether `spec.service` is the user's share of a Service.
+    /// True if `spec.service` holds the user's part of a Service.
     pub(super) fn has_service(self) -> bool {
         !matches!(self, Self::NodeSet | Self::Token)
     }

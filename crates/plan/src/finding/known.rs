@@ -1,7 +1,7 @@
-//! Fields that Kubernetes does not know, in the objects that are passed on as they are.
+//! Fields unknown to Kubernetes, in the objects that are passed on as they are.
 //!
-//! Nothing checks those objects before they reach the child, and there it is late: an API server that does not know a field drops it from a pod
-//! and refuses a whole workload. A field that is newer than our library looks the same, so this only ever warns.
+//! Nothing checks those objects before they reach the child, and that is too late: an API server drops an unknown field from a pod and rejects a
+//! whole workload. A field that is newer than our library looks the same, so this only ever warns.
 
 use std::sync::LazyLock;
 
@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use super::Kind;
 
-/// The release whose fields are known.
+/// Kubernetes release whose fields are known.
 const RELEASE: &str = "Kubernetes 1.35";
-/// A field this few letters away from a known one is taken for it.
+/// Maximum edit distance between a misspelled field and the suggested one.
 const LIKELY: usize = 2;
 
 static CONTAINER: LazyLock<Value> = LazyLock::new(schema::<Container>);
@@ -21,7 +21,7 @@ static POD: LazyLock<Value> = LazyLock::new(schema::<PodSpec>);
 static SERVICE: LazyLock<Value> = LazyLock::new(schema::<ServiceSpec>);
 static CLAIM: LazyLock<Value> = LazyLock::new(schema::<PersistentVolumeClaim>);
 
-/// One sentence for each field of `spec` that Kubernetes does not know.
+/// One sentence for each field of `spec` that is unknown to Kubernetes.
 pub(super) fn unknown_fields(kind: Kind, spec: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for field in kind.containers() {
@@ -49,7 +49,7 @@ fn walk(value: &Value, schema: &Value, root: &Value, path: &str, found: &mut Vec
                 }
                 return;
             };
-            // What `docs/merging.md` tells users to take things away with.
+            // `$patch` removes or replaces things, as `docs/merging.md` describes.
             for (field, inner) in fields.iter().filter(|(field, _)| *field != "$patch") {
                 match known.get(field) {
                     Some(inner_schema) => walk(inner, inner_schema, root, &format!("{path}.{field}"), found),

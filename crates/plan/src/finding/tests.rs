@@ -5,7 +5,7 @@ use slipway_api::device::{Device, Devices, GPU};
 use super::*;
 use crate::nodeset::gres::Amount;
 
-/// What is found, but for what is not served yet: that has a test of its own.
+/// Findings, except the one about an object that is not served yet: it has a test of its own.
 fn words(kind: Kind, spec: &Value, references: &References) -> Vec<(Weight, String)> {
     let unserved = obstacle_in(kind.as_str(), spec);
     findings(kind, &json!({ "spec": spec }), references)
@@ -252,7 +252,7 @@ proptest::proptest! {
     }
 }
 
-/// Any JSON, with field names that mean something here more often than chance would have it.
+/// Any JSON, with a preference for field names that are used here.
 fn value() -> impl proptest::strategy::Strategy<Value = Value> {
     use proptest::prelude::*;
     let leaf = prop_oneof![

@@ -1,26 +1,26 @@
-//! Worker pods that nobody controls: left behind by a NodeSet that was deleted without its pods, or by another operator. Jobs run there, so they are
-//! taken over as they are.
+//! Worker pods without an owner, orphaned by a NodeSet that was deleted without its pods, or by another operator. Jobs run there, so they are
+//! adopted unchanged.
 
 use slipway_api::condition::Reason;
 
 use super::{Observed, Slot};
 use crate::{Action, Plan};
 
-/// A pod with the labels of the NodeSet and the name of one of its workers, which nobody controls.
+/// A pod without an owner that has the NodeSet's labels and the name of one of its workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     pub name: String,
     pub uid: String,
     pub slot: Slot,
-    /// The Controller that its slurmd belongs to, as its label says.
+    /// The Controller of its slurmd, from its label.
     pub cluster: Option<String>,
-    /// Whether it is being deleted.
+    /// True if the pod is terminating.
     pub is_going: bool,
 }
 
-/// Takes orphans over. Each holds its place until it is a worker or gone.
+/// Adopts orphans. Each occupies its slot until it is adopted or deleted.
 ///
-/// One that belongs to another cluster is not ours, whatever its name: our Slurm does not know its jobs, and would let it be deleted.
+/// An orphan of another cluster is not adopted, whatever its name: our Slurm does not know its jobs and would allow its deletion.
 pub(super) fn plan_adoptions(observed: &Observed<'_>, plan: &mut Plan) {
     let (ours, strange): (Vec<_>, Vec<_>) = observed
         .orphans

@@ -1,8 +1,8 @@
-//! What becomes of the claims of workers. Who owns a claim decides it: Kubernetes deletes what its owner leaves behind.
+//! Retention of workers' claims. The owner of a claim decides it: Kubernetes deletes a claim with its owner.
 //!
-//! A claim belongs to nobody, or to the NodeSet where it is to go with that. Only a worker that really leaves because the NodeSet shrinks takes its
-//! claims along, where the user wants that: it gets them right before it is deleted. Until then nothing has happened to them, so a scale-in that is
-//! taken back costs nothing, and a worker that is cordoned, ends, is lost or is deleted by somebody else leaves its claims to the next one.
+//! A claim has no owner, or the NodeSet if it is to be deleted with the NodeSet. On scale-in, if the user wants claims deleted, a worker's pod
+//! becomes their owner right before it is deleted. Until then the claims are unchanged, so a reverted scale-in has no effect. If a worker is
+//! cordoned, ends, is lost or is deleted by someone else, its replacement uses the same claims.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,36 +14,36 @@ use slipway_api::{ClaimRetention, Retention, condition::Reason, name};
 use super::{Observed, Stage, Worker, worker::claimant};
 use crate::{Action, ClaimId, Plan};
 
-/// Claims that get another owner in one pass.
+/// Maximum number of owner changes in one reconcile.
 const MAX_CHANGES: usize = 250;
-/// When to look again at one that is being deleted.
+/// Requeue delay while a claim is terminating.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// When the others have their turn.
+/// Requeue delay if owner changes remain.
 const NEXT_CHANGES: Duration = Duration::from_secs(1);
 
-/// A claim that was made from a template of the NodeSet.
+/// A claim created from a template of the NodeSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub name: String,
     pub uid: String,
-    /// The worker that it is for: the name of its pod or, in DaemonSet mode, what [`Worker::claimant`] says.
+    /// The worker that uses it: the name of its pod or, in DaemonSet mode, its [`Worker::claimant`].
     pub pod: String,
-    /// Whether it is being deleted.
+    /// True if the claim is terminating.
     pub is_going: bool,
     pub keeper: Keeper,
 }
 
-/// Who controls a claim.
+/// Owner of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keeper {
     Nobody,
-    /// The NodeSet: it goes with that.
+    /// The NodeSet: the claim is deleted with it.
     NodeSet,
-    /// The pod with this UID: it goes with that.
+    /// The pod with this UID: the claim is deleted with it.
     Pod(String),
-    /// A NodeSet of the same name that is gone: it will go as well.
+    /// A deleted NodeSet of the same name: the claim will be deleted as well.
     Former,
-    /// Somebody else, in words; it is theirs to decide.
+    /// Another object, as text; the claim is not ours to change.
     Other(String),
 }
 
@@ -52,7 +52,7 @@ impl Claim {
         ClaimId { name: self.name.clone(), uid: self.uid.clone() }
     }
 
-    /// Whether it will be gone soon, so that no new pod may rely on it: it is being deleted, or its owner is gone.
+    /// True if the claim will soon be deleted, so no new pod may rely on it: it is terminating, or its owner is gone.
     fn is_lost(&self, workers: &BTreeMap<String, &Worker>) -> bool {
         match &self.keeper {
             _ if self.is_going => true,
@@ -63,7 +63,7 @@ impl Claim {
     }
 }
 
-/// Takes out of `creations` the workers whose claim is about to go, and says so: whatever they wrote there would be lost.
+/// Removes from `creations` the workers whose claim is about to be deleted, and reports it: data they write there would be lost.
 pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
     let workers = by_claimant(observed);
     let lost: BTreeMap<&str, &Claim> =
@@ -77,13 +77,13 @@ pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed
         let more = if held.len() > 1 { format!("; and {} more like it", held.len() - 1) } else { String::new() };
         let why = format!("pod `{}` waits until claim `{}`, which is being deleted, is gone{more}", first.pod, first.name);
         plan.report.wait(Reason::Progressing, why);
-        // Not every one of them is watched.
+        // Not all claims are watched.
         plan.wake_within(LOOK_AGAIN);
     }
     creations.into_iter().filter(|action| waits(action).is_none()).collect()
 }
 
-/// Gives claims the owners that they should have. `leaving` are the names of the workers that are too many.
+/// Sets the owners of claims. `leaving` are the names of surplus workers.
 pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) {
     let ClaimRetention { when_deleted, when_scaled } = observed.retention;
     let workers = by_claimant(observed);
@@ -97,7 +97,7 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, p
         let worker = workers.get(&claim.pod).copied();
         match (&claim.keeper, worker) {
             (Keeper::Other(_), _) => {}
-            // It was given to its pod already, which is on its way out or about to be.
+            // Its pod already owns it, and is terminating or about to be deleted.
             (Keeper::Pod(_), Some(worker)) if takes_along(worker) || worker.stage == Stage::Going => {}
             (_, Some(worker)) if takes_along(worker) => handed.entry(worker.uid.clone()).or_default().push(claim.id()),
             (keeper, _) if *keeper != kept => {
@@ -111,7 +111,7 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, p
         changes.truncate(MAX_CHANGES);
         plan.wake_within(NEXT_CHANGES);
     }
-    // Right before each deletion: in between nothing can go wrong but the deletion itself.
+    // Right before each deletion, so that only the deletion itself can fail in between.
     let actions = std::mem::take(&mut plan.actions).into_iter().flat_map(|action| {
         let pod = match &action {
             Action::DeleteWorker { name, uid } => handed.remove(uid).map(|claims| (name.clone(), uid.clone(), claims)),
@@ -124,7 +124,7 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, p
     plan_restorations(observed, plan);
 }
 
-/// A claim may vanish in the moment in which the pod for it is made. Nobody else makes it anew, and the pod would wait for it for ever.
+/// Recreates missing claims. A claim may be deleted while its pod is being created. Nothing else recreates it, and the pod would wait for ever.
 fn plan_restorations(observed: &Observed<'_>, plan: &mut Plan) {
     let there: BTreeSet<&str> = observed.claims.iter().map(|claim| claim.name.as_str()).collect();
     let is_missing = |worker: &Worker| {
@@ -137,7 +137,7 @@ fn plan_restorations(observed: &Observed<'_>, plan: &mut Plan) {
         .extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.nodeset) }));
 }
 
-/// Takes out of `actions` the claims of workers that are not deleted after all.
+/// Removes from `actions` the handovers to workers that are not deleted after all.
 pub fn without_idle_handovers(actions: &mut Vec<Action>) {
     let deleted: BTreeSet<String> = actions.iter().filter_map(deleted).map(str::to_owned).collect();
     actions.retain(|action| !matches!(action, Action::HandOver { uid, .. } if !deleted.contains(uid)));
@@ -150,7 +150,7 @@ fn deleted(action: &Action) -> Option<&str> {
     }
 }
 
-/// Of two on one Kubernetes node, which share their claims, the older: it was there when they were made.
+/// Workers by claimant. Two workers on one Kubernetes node share their claims: the older one counts, as it existed when they were created.
 fn by_claimant<'a>(observed: &Observed<'a>) -> BTreeMap<String, &'a Worker> {
     let mut workers: Vec<&Worker> = observed.workers.iter().collect();
     workers.sort_by_key(|worker| std::cmp::Reverse((worker.created, worker.name.as_str())));

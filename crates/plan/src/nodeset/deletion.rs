@@ -1,5 +1,5 @@
-//! A NodeSet that is being deleted: its workers leave without losing a job, its partition stays closed as long as a job names it, then its records
-//! go, and then it.
+//! Deletion of a NodeSet: its workers are drained and deleted without losing a job, its partition stays closed while a job names it, then its records
+//! are deleted, and then the NodeSet.
 
 use jiff::{SignedDuration, Timestamp};
 use slipway_api::{
@@ -17,41 +17,41 @@ use crate::{
     gate::{Deed, Room, Verdict, gate},
 };
 
-/// How many jobs a sentence names before it counts the rest.
+/// Number of jobs a message names before it counts the rest.
 const NAMED: usize = 5;
 
-/// slurmctld saves its nodes up to five seconds late, and one that is killed before finds those again that it had deleted. It is asked a moment after
-/// we decided.
+/// Wait after the last record is deleted. slurmctld saves its nodes with up to five seconds of delay. If it is killed before, it restores the deleted
+/// ones. The request reaches it a moment after the decision.
 const SAVED_AFTER: SignedDuration = SignedDuration::from_secs(8);
 
-/// What is left of a NodeSet that is being deleted.
+/// The remains of a NodeSet that is being deleted.
 pub struct Remains<'a> {
     pub workers: &'a [Worker],
-    /// Its records in Slurm that have no pod; or why they are not known.
+    /// Its records in Slurm without a pod, or why they are unknown.
     pub stale_nodes: Result<&'a [StaleNode], String>,
-    /// When Slurm was last asked to forget one of them.
+    /// Time of the last request to Slurm to delete one of them.
     pub forgotten_at: Option<Timestamp>,
-    /// Jobs that have not ended and name its partition or one of its nodes; or why they are not known.
+    /// Jobs that have not ended and name its partition or one of its nodes, or why they are unknown.
     pub jobs: Result<Vec<String>, String>,
-    /// Its partition, for the sentence about jobs.
+    /// Its partition, for the message about jobs.
     pub partition: &'a str,
     /// Its reservation in Slurm.
     pub maintenance: &'a Maintenance,
-    /// Whether its Controller is gone, or going.
+    /// True if its Controller is gone or terminating.
     pub cluster_is_gone: bool,
-    /// Whether it is deleted so that its workers stay.
+    /// True if its deletion orphans the workers.
     pub is_orphaning: bool,
-    /// Whether pods like its workers are there that nobody controls.
+    /// True if pods like its workers exist without an owner.
     pub has_orphans: bool,
-    /// What the user permits for the whole.
+    /// Treatment of running jobs, for the whole NodeSet.
     pub job_policy: JobPolicy,
     pub now: Timestamp,
 }
 
 impl Remains<'_> {
-    /// Whether there is nothing to protect. A cluster without slurmctld runs no jobs, and a namespace that goes must not wait for it; and who deletes a
-    /// NodeSet and spares what it made wants its workers left alone. Kubernetes forgets that wish when no worker is the NodeSet's any more; a stray pod
-    /// beside workers says nothing of the kind.
+    /// True if there is nothing to protect. A cluster without slurmctld runs no jobs, and a terminating namespace must not wait for it. A deletion
+    /// that orphans the workers leaves them alone. Kubernetes removes the `orphan` finalizer when the NodeSet owns no worker any more, so orphans
+    /// without workers mean the same. An orphan beside workers does not.
     fn is_moot(&self) -> bool {
         self.cluster_is_gone || self.is_orphaning || (self.workers.is_empty() && self.has_orphans)
     }
@@ -59,15 +59,15 @@ impl Remains<'_> {
 
 /// Plans the next step. The last one is [`Action::Release`].
 ///
-/// Order matters: as long as a job names the partition or a node, Slurm would end it when that vanishes. So pods go first, then jobs are waited for, then
-/// records go, and only then the lines in slurm.conf, both in one write, when the NodeSet is gone.
+/// Order matters: Slurm kills jobs that name a partition or a node when it is removed. So pods are deleted first, then jobs are waited for, then
+/// records are deleted. Only then, when the NodeSet is gone, are the lines in slurm.conf removed, both in one write.
 pub fn deletion(remains: &Remains<'_>) -> Plan {
     let mut plan = Plan::default();
     if remains.is_moot() {
         plan.actions.push(Action::Release);
         return plan;
     }
-    // At once: Slurm forgets no node that is reserved, and nobody is updated any more.
+    // At once: Slurm deletes no reserved node, and no worker is updated any more.
     let reservation = remains.maintenance.plan_end(&mut plan);
     if remains.workers.is_empty() {
         plan_end(remains, reservation, &mut plan);
@@ -77,7 +77,7 @@ pub fn deletion(remains: &Remains<'_>) -> Plan {
     plan
 }
 
-/// Drains all workers in one call, and deletes those that are empty.
+/// Drains all workers in one command, and deletes those without jobs.
 fn plan_worker_deletions(remains: &Remains<'_>, plan: &mut Plan) {
     let Remains { workers, now, .. } = remains;
     let (mut to_drain, mut waits) = (Vec::new(), Vec::new());
@@ -87,7 +87,7 @@ fn plan_worker_deletions(remains: &Remains<'_>, plan: &mut Plan) {
             is_ours: true,
             ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
             may_end_jobs: worker.job_policy.may_kill_jobs(*now),
-            costs_a_worker: false, // all of them are to go
+            costs_a_worker: false, // all workers are to be deleted
         };
         match gate(&deed, Room { available: 0, floor: 0 }) {
             Verdict::Allowed => plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }),
@@ -122,11 +122,11 @@ fn plan_worker_deletions(remains: &Remains<'_>, plan: &mut Plan) {
     plan.report.wait(Reason::Deleting, words);
 }
 
-/// No pod is left: waits for jobs, then has the records deleted, then lets go.
+/// Waits for jobs once no pod is left, then deletes the records, then releases the NodeSet.
 fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan: &mut Plan) {
     let Remains { stale_nodes, forgotten_at, jobs, partition, job_policy, now, .. } = remains;
     let is_forced = job_policy.may_kill_jobs(*now);
-    // First, because jobs that such a node still holds would never end.
+    // First, because jobs on such a node would never end.
     if let Some(down) = stale_nodes.as_ref().ok().and_then(|stale_nodes| stale_node::set_down(stale_nodes.iter())) {
         plan.actions.push(down);
         return plan.report.wait(Reason::Deleting, "is being deleted: its nodes are set down in Slurm".to_owned());
@@ -162,7 +162,7 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         let why = left.err().unwrap_or_else(|| format!("reservation `{}` is being deleted", remains.maintenance.name));
         return plan.report.wait(Reason::Deleting, format!("is being deleted and waits: {why}"));
     }
-    // What somebody else drained keeps their words, and harms nobody.
+    // A node drained by someone else keeps its record and reason, and does no harm.
     let ours: Vec<&StaleNode> = stale_nodes.iter().filter(|stale_node| record::is_ours(&stale_node.in_slurm)).collect();
     let is_unsaved = forgotten_at.map(|at| at + SAVED_AFTER).filter(|saved_at| saved_at > now && !is_forced);
     if ours.is_empty()
@@ -178,7 +178,7 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
     let fates: Vec<(&str, Fate)> = ours.iter().map(|stale_node| (stale_node.node.as_str(), record::fate(stale_node))).collect();
     let goes = |stale_node: &&&StaleNode| match record::fate(stale_node) {
         Fate::Goes => true,
-        // Who forces it does not ask who needs it; Slurm itself still keeps what is reserved or has a job.
+        // A forced deletion ignores who needs the record. Slurm itself still keeps a node that is reserved or has a job.
         Fate::Waits(_) | Fate::Stays(_) => is_forced && record::fate_if(stale_node, &Needed::ByNobody) == Fate::Goes,
     };
     let nodes: Vec<String> = ours.iter().filter(goes).map(|stale_node| stale_node.node.clone()).collect();
@@ -239,7 +239,7 @@ mod tests {
         deletion(remains).actions.iter().map(ToString::to_string).collect()
     }
 
-    /// Set down by us, and gone.
+    /// A node that we set DOWN, and whose pod is gone.
     fn gone() -> InSlurm {
         let reason = format!("{REASON_PREFIX}{POD_GONE}");
         InSlurm { hold: Hold::ByOthers, reason, states: vec!["Down", "NotResponding"], ..idle() }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(words(&forced), ["release the NodeSet"]);
         let saved = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &[], &[]) };
         assert_eq!(words(&saved), ["release the NodeSet"]);
-        // Slurm was killed, and found one again.
+        // slurmctld was killed and restored a deleted record.
         let stale_nodes = [stale_node(0, gone())];
         let found_again = Remains { forgotten_at: Some(now() - SAVED_AFTER), ..remains(&[], &stale_nodes, &[]) };
         assert_eq!(words(&found_again), ["forget w-0"]);
@@ -358,7 +358,7 @@ mod tests {
         assert!(deletion(&with(&ours, &stale_nodes)).report.message().contains("reservation `R` is being deleted"));
         let unknown = maintenance(Seen::Unknown("nobody answers".into()));
         assert_eq!(words(&with(&unknown, &stale_nodes)), [""; 0]);
-        // Where it was told and refused, that is said; and by force it goes on.
+        // A refusal is reported, and a forced deletion continues.
         let told = Told { booking: None, refusal: Some("error 2055".into()), again_in: Duration::from_secs(5) };
         let refused = Maintenance { told: Some(told), ..ours.clone() };
         assert!(deletion(&with(&refused, &stale_nodes)).report.message().contains("error 2055"));

@@ -1,4 +1,4 @@
-//! Workers whose containers ended and do not come back by themselves: they are replaced, ever more slowly where that does not help.
+//! Workers whose containers ended and are not restarted: they are replaced, with exponential backoff if that does not help.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{
 };
 use crate::Plan;
 
-/// How long the first repetition waits; each waits twice as long as the one before. Kubernetes does the same with pods of its own.
+/// Backoff of the first repetition; it doubles each time, as Kubernetes does for its own pods.
 const FIRST: Duration = Duration::from_secs(1);
-/// The longest wait, so that what was mended is noticed within a coffee break.
+/// Maximum backoff, so that a fix takes effect soon.
 const MOST: Duration = Duration::from_mins(15);
 
-/// The ended workers whose turn it is to be replaced. The plan says of the others until when they wait.
+/// Ended workers that are due for replacement. The plan reports when the next of the others is due.
 pub(super) fn plan_ended<'a>(observed: &Observed<'a>, plan: &mut Plan) -> Vec<&'a Worker> {
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended);
     let (now, waiting): (Vec<&Worker>, Vec<&Worker>) = ended.partition(|worker| turn(worker, observed).is_none());
@@ -31,7 +31,7 @@ pub(super) fn plan_ended<'a>(observed: &Observed<'a>, plan: &mut Plan) -> Vec<&'
     now
 }
 
-/// When it may be replaced, if not now. One that was made from an earlier template is no witness against the present one.
+/// Time of the replacement, or `None` if it is due now. A worker from an earlier template is no evidence against the current one.
 fn turn(worker: &Worker, observed: &Observed<'_>) -> Option<Timestamp> {
     let streak = observed.backoff.of(&worker.node)?.ended.filter(|_| worker.is_current)?;
     Some(streak.next(FIRST, MOST)).filter(|at| *at > observed.now)

@@ -1,16 +1,16 @@
-//! Whether a Kubernetes node suits a pod, as the scheduler and the kubelet judge it.
+//! Matches Kubernetes nodes with a pod, by the rules of the scheduler and the kubelet.
 //!
-//! Only what a node is and says of itself counts: whether there is room on it is the scheduler's to find out.
+//! Only name, labels and taints of a node count: free capacity is left to the scheduler.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Toleration};
 use serde_json::Value;
 
-/// The one field of a node that can be asked for.
+/// The only node field that a selector can match.
 const NAME_FIELD: &str = "metadata.name";
 
-/// What a pod demands of its node.
+/// A pod's requirements for its node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demands {
     node_name: Option<String>,
@@ -19,7 +19,7 @@ pub struct Demands {
     tolerations: Vec<Toleration>,
 }
 
-/// A Kubernetes node, as far as a pod can demand something of it.
+/// The properties of a Kubernetes node that a pod can require.
 #[derive(Clone, Debug)]
 pub struct Node<'a> {
     pub name: &'a str,
@@ -27,7 +27,7 @@ pub struct Node<'a> {
     pub taints: Vec<Taint<'a>>,
 }
 
-/// What keeps pods off a node.
+/// A taint, which keeps pods off a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Taint<'a> {
     pub key: &'a str,
@@ -35,28 +35,28 @@ pub struct Taint<'a> {
     pub effect: &'a str,
 }
 
-/// How a node suits a pod.
+/// Match of a node with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It is another than the pod wants.
+    /// The node does not match.
     No,
-    /// It is one that the pod wants, and has a taint that lets no such pod be there.
+    /// The node matches, but has a taint that evicts the pod.
     Repels,
-    /// It is one that the pod wants, and has a taint that lets no such pod come; one that is there may stay.
+    /// The node matches, but has a taint that admits no new pod; an existing one may stay.
     Keeps,
-    /// It is one that the pod wants, and takes it.
+    /// The node matches and admits the pod.
     Yes,
 }
 
 impl Fit {
-    /// Whether the node is one that the pod wants, whatever its taints say: they may pass.
+    /// True if the node matches, whatever its taints: they may be temporary.
     pub fn is_wanted(self) -> bool {
         self != Self::No
     }
 }
 
 impl Demands {
-    /// Reads them from the spec of a pod. Fails where the spec is none that an API server would take.
+    /// Reads the requirements from a pod spec. Fails if an API server would reject the spec.
     pub fn parse(spec: &Value) -> Result<Self, serde_json::Error> {
         let required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"].clone();
         Ok(Self {
@@ -70,7 +70,7 @@ impl Demands {
     pub fn fit(&self, node: &Node<'_>) -> Fit {
         let has_name = self.node_name.as_deref().is_none_or(|name| name.is_empty() || name == node.name);
         let has_labels = self.labels.iter().all(|(key, value)| node.labels.get(key) == Some(value));
-        // One of the terms must hold; where there is none, none holds.
+        // One of the terms must match. An empty list matches no node.
         let is_near = self.affinity.as_ref().is_none_or(|terms| terms.node_selector_terms.iter().any(|term| holds(term, node)));
         if !(has_name && has_labels && is_near) {
             return Fit::No;
@@ -87,7 +87,7 @@ impl Demands {
     }
 }
 
-/// All that a term asks for must hold. One that asks for nothing never does.
+/// True if the node meets every requirement of the term. An empty term matches no node.
 fn holds(term: &NodeSelectorTerm, node: &Node<'_>) -> bool {
     let NodeSelectorTerm { match_expressions, match_fields } = term;
     let (labels, fields) = (match_expressions.as_deref().unwrap_or_default(), match_fields.as_deref().unwrap_or_default());
@@ -96,7 +96,7 @@ fn holds(term: &NodeSelectorTerm, node: &Node<'_>) -> bool {
     !(labels.is_empty() && fields.is_empty()) && has_labels && has_fields
 }
 
-/// Whether a label, if the node has it, is as wanted. A demand that makes no sense is never met.
+/// True if the node's label, or its absence, meets the requirement. An invalid requirement is never met.
 fn agrees(wanted: &NodeSelectorRequirement, label: Option<&str>) -> bool {
     let values = wanted.values.as_deref().unwrap_or_default();
     let is_listed = || label.is_some_and(|label| values.iter().any(|value| value == label));
@@ -115,7 +115,7 @@ fn agrees(wanted: &NodeSelectorRequirement, label: Option<&str>) -> bool {
     }
 }
 
-/// A name can only be asked for, or asked away, one at a time.
+/// True if the name meets the requirement: `In` or `NotIn` with exactly one value.
 fn is_name_wanted(wanted: &NodeSelectorRequirement, name: &str) -> bool {
     match (wanted.operator.as_str(), wanted.values.as_deref()) {
         ("In", Some([value])) => value == name,

@@ -1,7 +1,7 @@
-//! Whether all places say the same about GPUs and other generic resources (GRES).
+//! Checks that all places agree about GPUs and other generic resources (GRES).
 //!
-//! There are four: the limits of the pods, the `Gres` of the nodes in `spec.extraConf`, slurm.conf and gres.conf of the Controller, and what
-//! Slurm has on its records. What Slurm makes of each disagreement was tried with 26.05, with and without a real GPU; docs/gres.md has the table.
+//! There are four places: the limits of the pods, the `Gres` of the nodes in `spec.extraConf`, slurm.conf and gres.conf of the Controller, and
+//! Slurm's records. Slurm's behavior for each mismatch was tested with 26.05, with and without a real GPU; docs/gres.md has the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,68 +12,68 @@ use slipway_api::{
 
 mod words;
 
-/// So many of one resource: `gpu:a100:4`.
+/// An amount of one resource: `gpu:a100:4`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount {
     pub name: String,
-    /// Slurm calls it the type.
+    /// Slurm's type.
     pub kind: Option<String>,
     pub count: u64,
 }
 
-/// What each place says.
+/// GRES in each place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// What Kubernetes gives to slurmd.
+    /// Devices that Kubernetes allocates to slurmd.
     pub devices: Devices,
-    /// `Gres` in `spec.extraConf`, or what is wrong with it; nothing where it is not there.
+    /// `Gres` in `spec.extraConf`, or its error; `None` if not set.
     pub stated: Option<Result<Vec<Amount>, String>>,
-    /// What we tell slurmd where the user does not.
+    /// `Gres` that we pass to slurmd if the user sets none.
     pub derived: Option<Amount>,
-    /// The files of slurmctld, where they are known.
+    /// slurmctld's files, if known.
     pub files: Option<Files>,
-    /// What Slurm has, node by node.
+    /// Slurm's records, one for each node.
     pub nodes: Vec<NodeGres>,
-    /// Whether there are workers of which Slurm cannot be asked.
+    /// True if Slurm cannot be asked about some workers.
     pub has_unknown_nodes: bool,
 }
 
-/// What slurm.conf and gres.conf say about the nodes of a NodeSet.
+/// Settings in slurm.conf and gres.conf for the nodes of a NodeSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     pub controller: String,
     /// `GresTypes`.
     pub types: Vec<String>,
     pub detection: Detection,
-    /// The lines of gres.conf, with how many device files each names.
+    /// The lines of gres.conf, each with its number of device files.
     pub devices: Vec<Amount>,
 }
 
-/// Whether slurmd looks for GPUs by itself.
+/// Detection of GPUs by slurmd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detection {
-    /// gres.conf does not say so; it does where nothing names a GPU.
+    /// gres.conf does not set it; slurmd then detects GPUs unless `Gres` or gres.conf names some.
     #[default]
     Unsaid,
     Off,
     On,
 }
 
-/// What Slurm has on the record of a worker.
+/// GRES on a worker's record in Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeGres {
     pub node: String,
     pub amounts: Vec<Amount>,
-    /// Why Slurm did not take what slurmd reported, in its words.
+    /// Slurm's reason for rejecting the GRES that slurmd reported.
     pub refusal: Option<String>,
 }
 
-/// What the NodeSet says about one resource.
+/// The NodeSet's request for one resource.
 #[derive(Default)]
 struct Asked {
-    /// By limits: how many, and the limits.
+    /// From limits: the count, and the limits as text.
     limit: Option<(u64, String)>,
-    /// By `spec.extraConf`.
+    /// From `spec.extraConf`.
     stated: Vec<Amount>,
 }
 
@@ -83,7 +83,7 @@ impl Asked {
     }
 }
 
-/// The condition `GresAgrees`. Nothing where nobody says anything about GRES.
+/// The condition `GresAgrees`, or `None` if no place mentions GRES.
 pub fn agreement(places: &Places) -> Option<ConditionUpdate> {
     let say = |status, reason, message| Some(ConditionUpdate { type_: GRES_AGREES, status, reason, message });
     let found = findings(places);
@@ -109,7 +109,7 @@ pub fn agreement(places: &Places) -> Option<ConditionUpdate> {
     say(ConditionStatus::True, Reason::AllReady, format!("{said}: all places agree"))
 }
 
-/// What two places say differently, each with what to do about it.
+/// Mismatches between two places, each with its remedy.
 pub fn findings(places: &Places) -> Vec<String> {
     if let Some(Err(problem)) = &places.stated {
         return vec![format!("Gres in spec.extraConf {problem}")];
@@ -121,7 +121,7 @@ pub fn findings(places: &Places) -> Vec<String> {
         let Some(files) = &places.files else { continue };
         if !files.types.contains(name) {
             found.push(words::no_type(name, asked.limit.as_ref(), &asked.stated, files));
-            continue; // nothing else about it can be right
+            continue; // without the type nothing else can match
         }
         found.extend(about_gres_conf(name, asked, places, files));
     }
@@ -136,7 +136,7 @@ pub fn findings(places: &Places) -> Vec<String> {
     found
 }
 
-/// What a NodeSet alone tells: its limits against its `Gres`. For whoever writes it.
+/// Mismatches within the NodeSet: its limits against its `Gres`. For the author of the spec.
 pub fn findings_of_spec(places: &Places) -> Vec<String> {
     match &places.stated {
         Some(Err(problem)) => vec![format!("Gres in spec.extraConf {problem}")],
@@ -144,14 +144,14 @@ pub fn findings_of_spec(places: &Places) -> Vec<String> {
     }
 }
 
-/// What the NodeSet says, by Slurm's names.
+/// The NodeSet's requests, by Slurm's resource names.
 fn asked(places: &Places) -> BTreeMap<String, Asked> {
     let mut all: BTreeMap<String, Asked> = BTreeMap::new();
     for amount in places.stated.iter().flatten().flatten() {
         all.entry(amount.name.clone()).or_default().stated.push(amount.clone());
     }
     for device in &places.devices.known {
-        // Some have several names; the one that the user took is meant.
+        // Some devices have several names; prefer the one in the user's `Gres`.
         let name = device.names.iter().find(|name| all.contains_key(**name)).or_else(|| device.names.first());
         let asked = all.entry(name.map_or(GPU, |name| *name).to_owned()).or_default();
         let limit = format!("{}: {}", device.resource, device.count);
@@ -160,7 +160,7 @@ fn asked(places: &Places) -> BTreeMap<String, Asked> {
             None => (device.count, limit),
         });
     }
-    // `gpu:0` alone is as good as nothing.
+    // `gpu:0` without a limit requests nothing.
     all.retain(|_, asked| asked.limit.is_some() || total(&asked.stated) > 0);
     all
 }
@@ -176,7 +176,7 @@ fn about_pod(name: &str, asked: &Asked, places: &Places) -> Option<String> {
     }
 }
 
-/// Only GPUs need devices; of other resources Slurm counts what `Gres` says.
+/// Mismatch with gres.conf. Only GPUs need devices; for other resources Slurm uses the count in `Gres`.
 fn about_gres_conf(name: &str, asked: &Asked, places: &Places, files: &Files) -> Option<String> {
     if name != GPU {
         return None;
@@ -189,14 +189,14 @@ fn about_gres_conf(name: &str, asked: &Asked, places: &Places, files: &Files) ->
         return match files.detection {
             _ if !lines.is_empty() => Some(words::lines_without_gres(*count, limits, sum(lines.iter().copied()), files)),
             Detection::Off => Some(words::detection_is_off(*count, limits, files)),
-            Detection::Unsaid | Detection::On => None, // slurmd finds what there is
+            Detection::Unsaid | Detection::On => None, // slurmd detects the devices
         };
     }
     if files.detection == Detection::On {
         return None;
     }
     for wanted in &told {
-        // With a type, slurmd takes lines of that type alone; without one, any.
+        // With a type, slurmd uses only lines of that type; without one, any line.
         let fitting = lines.iter().copied().filter(|line| wanted.kind.is_none() || line.kind == wanted.kind);
         let named = sum(fitting);
         if named < wanted.count {
@@ -208,7 +208,7 @@ fn about_gres_conf(name: &str, asked: &Asked, places: &Places, files: &Files) ->
     (named > *count).then(|| words::too_many_devices(*count, limits, named, detector(&places.devices), files))
 }
 
-/// Nodes that Slurm does not take because of what slurmd found.
+/// Nodes that Slurm rejects because of the devices that slurmd found.
 fn about_refusals(nodes: &[NodeGres]) -> Vec<String> {
     let mut by_refusal: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for node in nodes {
@@ -219,7 +219,7 @@ fn about_refusals(nodes: &[NodeGres]) -> Vec<String> {
     by_refusal.into_iter().map(|(refusal, nodes)| words::refused(refusal, &nodes)).collect()
 }
 
-/// Records that say something else than the pods.
+/// Records that differ from the pods.
 fn about_records(name: &str, asked: &Asked, places: &Places) -> Vec<String> {
     let told: Vec<Amount> = if asked.stated.is_empty() {
         places.derived.iter().filter(|derived| derived.name == name).cloned().collect()
@@ -247,7 +247,7 @@ fn about_records(name: &str, asked: &Asked, places: &Places) -> Vec<String> {
     by_amounts.into_iter().map(words).collect()
 }
 
-/// GPUs that slurmd found and that nobody asked Kubernetes for.
+/// GPUs that slurmd found although no limit requests them.
 fn about_unasked(nodes: &[NodeGres]) -> Option<String> {
     let has = |node: &&NodeGres| node.amounts.iter().any(|amount| amount.name == GPU && amount.count > 0);
     let first = nodes.iter().find(has)?;
@@ -256,7 +256,7 @@ fn about_unasked(nodes: &[NodeGres]) -> Option<String> {
     Some(words::unasked(&amounts, &nodes))
 }
 
-/// How slurmd finds devices of this make, as gres.conf says it.
+/// The `AutoDetect` value in gres.conf for devices of this vendor.
 fn detector(devices: &Devices) -> &'static str {
     match devices.known.first().map_or("", |device| device.resource.split('.').next().unwrap_or_default()) {
         "amd" => "rsmi",
@@ -266,7 +266,7 @@ fn detector(devices: &Devices) -> &'static str {
     }
 }
 
-/// Whether a record has what slurmd was told. Slurm gives some a type by itself, so types count only where both have them.
+/// True if a record matches the `Gres` given to slurmd. Slurm sets some types by itself, so types count only if both have them.
 fn is_same(has: &[Amount], told: &[Amount]) -> bool {
     let have_types = [has, told].iter().all(|amounts| amounts.iter().all(|amount| amount.kind.is_some()));
     let by_kind = |amounts: &[Amount]| -> BTreeMap<Option<String>, u64> {

@@ -1,4 +1,4 @@
-//! Whom Slurm may give jobs: what Kubernetes, users and the plan say about a worker becomes a drain of its node, and the drain goes with its cause.
+//! Drains of workers' nodes: a cause from Kubernetes, a user or the plan becomes a drain of the node, and the drain is removed with its cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use slipway_api::slurm_node::{POD_TERMINATING, SCALE_IN, UPDATE};
 use super::{Hold, InSlurm, Observed, Stage, Worker, removal::Leaving, replacement_backoff::until};
 use crate::{Action, Plan, gate::Answer};
 
-/// Drains, undrains and resumes. What others decided about a node stays, and so does what Slurm was just told.
+/// Drains, undrains and resumes nodes. Nodes held by others, and nodes with a recent command to Slurm, are left alone.
 pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut Plan) {
     let settled = settled(&plan.actions);
     let (mut to_drain, mut to_undrain, mut to_resume) = (BTreeMap::<String, Vec<String>>::new(), Vec::new(), Vec::new());
@@ -35,8 +35,8 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
     }
 }
 
-/// Who speaks for each node of Slurm. Two pods on one Kubernetes node have one there: what is to be said about the one that leaves counts for both until
-/// it is gone, because its preStop hook sets the node down; else what keeps jobs from one keeps them from both.
+/// The pod that decides for each Slurm node. Two pods on one Kubernetes node share one Slurm node: the pod to be deleted decides until it is gone,
+/// because its preStop hook sets the node DOWN. Otherwise a cause on one pod drains the node for both.
 fn speakers<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<String>) -> BTreeMap<&'a str, &'a str> {
     let mut speakers: BTreeMap<&str, &Worker> = BTreeMap::new();
     let weight = |worker: &Worker| {
@@ -53,7 +53,8 @@ fn speakers<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<S
     speakers.into_iter().map(|(node, worker)| (node, worker.name.as_str())).collect()
 }
 
-/// Why no job should come to a worker, if so; the first cause counts. The words for a scale-in, and for an update, are the same for all, so that many are drained in one call.
+/// The cause for draining a worker, or `None`; the first one counts. The reason for a scale-in, and for an update, is the same for all workers, so
+/// that many are drained in one command.
 fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &Leaving) -> Option<String> {
     let host = worker.host.as_ref().and_then(|host| host.cordon.clone());
     match () {
@@ -61,20 +62,20 @@ fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &Leaving) -> Option<
         () if leaving.outdated.contains(&worker.name) => Some(UPDATE.to_owned()),
         () if host.is_some() => host,
         () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.namespace, worker.name)),
-        // Its kubelet is dead, or its node would be down by its preStop hook. What still runs there goes on.
+        // Its kubelet is unreachable, otherwise the preStop hook would have set the node DOWN. Jobs still running there continue.
         () if worker.stage == Stage::Going && worker.gone_by.is_some_and(|gone_by| gone_by <= observed.now) => Some(POD_TERMINATING.to_owned()),
         () => None,
     }
 }
 
-/// Whether Slurm is to be told of the cause: it does not know of it, or it names another.
+/// True if the node is to be drained: it is not drained yet, or we drained it for another cause.
 fn is_to_drain(worker: &Worker, cause: &str) -> bool {
     let Worker { in_slurm, stage, .. } = worker;
     let stays = matches!(stage, Stage::Starting | Stage::Ready);
     match in_slurm.hold {
         _ if in_slurm.is_registered != Answer::Yes => false,
         Hold::Open => true,
-        // It comes back by itself when its slurmd registers, if Slurm is configured so.
+        // A DOWN node resumes by itself when its slurmd registers, if Slurm is configured so.
         Hold::DownByUs => stays,
         Hold::DrainedByUs => stays && in_slurm.our_reason() != Some(cause),
         Hold::ByOthers | Hold::Unknown => false,
@@ -82,14 +83,14 @@ fn is_to_drain(worker: &Worker, cause: &str) -> bool {
 }
 
 enum Lift {
-    /// Clears the drain and nothing else.
+    /// Clears only the drain.
     Undrain,
-    /// Lifts a drain and DOWN with it.
+    /// Clears both drain and DOWN.
     Resume,
 }
 
-/// What lets jobs come to a worker again that only we keep from them. An undrain leaves a node down that is down too; and one that does not
-/// respond is not resumed: it is told when it is back.
+/// The command that clears a hold of ours, or `None`. An undrain does not clear DOWN. A drained and DOWN node that does not respond is resumed only
+/// when it responds again.
 fn lift(in_slurm: &InSlurm) -> Option<Lift> {
     match in_slurm.hold {
         Hold::DrainedByUs if !in_slurm.has("Down") => Some(Lift::Undrain),
@@ -99,14 +100,14 @@ fn lift(in_slurm: &InSlurm) -> Option<Lift> {
     }
 }
 
-/// No watch tells that a pod did not end in its time.
+/// Requeues for the end of the grace period: no watch reports a pod that did not end in time.
 fn wake_when_time_is_up(worker: &Worker, observed: &Observed<'_>, plan: &mut Plan) {
     if let Some(gone_by) = worker.gone_by.filter(|_| worker.stage == Stage::Going && is_to_drain(worker, POD_TERMINATING)) {
         plan.wake_within(until(gone_by, observed.now));
     }
 }
 
-/// UIDs of workers that are deleted and nodes that are set down: there is nothing more to say about them.
+/// UIDs of workers that are deleted, and nodes that are set DOWN: they need no further command.
 fn settled(actions: &[Action]) -> BTreeSet<String> {
     let mut settled = BTreeSet::new();
     for action in actions {

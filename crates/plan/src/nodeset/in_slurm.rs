@@ -1,4 +1,4 @@
-//! What Slurm says about a worker's node, as far as decisions rest on it.
+//! Slurm's report about a worker's node, as far as decisions depend on it.
 
 use jiff::Timestamp;
 use slipway_api::slurm_node::REASON_PREFIX;
@@ -9,66 +9,66 @@ use crate::gate::Answer;
 /// A worker's node in Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InSlurm {
-    /// Whether Slurm has a record of it.
+    /// Slurm has a record of the node.
     pub is_registered: Answer,
-    /// Whether it takes no new job and has none.
+    /// The node accepts no new job and has none.
     pub is_drained: Answer,
-    /// Whether a job is on it.
+    /// Slurm reports a job on the node.
     pub is_busy: Answer,
     pub hold: Hold,
-    /// Why it is held, in the words that stand on its record, with our prefix where they are ours.
+    /// The reason on its record, with our prefix if we set it.
     pub reason: String,
-    /// Since when those words have stood there.
+    /// Time at which the reason was set.
     pub reason_since: Option<Timestamp>,
     pub finish: Finish,
-    /// Its base state and its flags, in the words of pod conditions; empty where nothing is known or there is no record.
+    /// Its base state and its flags, named as in pod conditions; empty if unknown or without a record.
     pub states: Vec<&'static str>,
-    /// Since when it has responded, or not, as it does now; `None` where no change of that was seen.
+    /// Time since which it has responded, or not responded; `None` if no change was observed.
     pub response_since: Option<Timestamp>,
-    /// What stands in its comment.
+    /// The comment on its record.
     pub comment: String,
-    /// What it says it has, such as `gpu:8`.
+    /// GRES on its record, such as `gpu:8`.
     pub gres: String,
-    /// Where it is in the network, such as `tree:s1`.
+    /// Its network topology, such as `tree:s1`.
     pub topology: String,
-    /// What it can have, and what it has.
+    /// Available features, and those that are active.
     pub features: Vec<String>,
     pub active_features: Vec<String>,
-    /// The reservations that it is in now, with commas between.
+    /// Its current reservations, separated by commas.
     pub reservations: String,
-    /// Whether its features ask for other partitions than those it is in.
+    /// True if its features select other partitions than those it is in.
     pub is_misplaced: bool,
-    /// What Slurm did not take a while ago.
+    /// Attributes that Slurm recently refused.
     pub refusals: Vec<Refusal>,
 }
 
-/// Who keeps a node from taking jobs.
+/// Owner of a node's drain or DOWN state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Nobody.
+    /// The node is not held.
     Open,
     /// We drained it.
     DrainedByUs,
-    /// It is down by our hand or by the preStop hook of the previous pod, and it responds.
+    /// We or the preStop hook of the previous pod set it DOWN, and it responds.
     DownByUs,
-    /// Somebody else; it is theirs to lift.
+    /// Someone else, who has to resume it.
     ByOthers,
     Unknown,
 }
 
-/// When the last job of a node ends; the sooner, the smaller.
+/// End of a node's last job; earlier ones sort first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finish {
-    /// No job is on it.
+    /// No job is on the node.
     Free,
     At(Timestamp),
-    /// A job on it has no limit.
+    /// A job on the node has no time limit.
     Never,
     Unknown,
 }
 
 impl InSlurm {
-    /// Nothing is known, and why.
+    /// An unknown node, with the cause.
     pub fn unknown(cause: &str) -> Self {
         let answer = || Answer::Unknown(cause.to_owned());
         Self {
@@ -92,18 +92,18 @@ impl InSlurm {
         }
     }
 
-    /// What we wrote as its reason, without our prefix; `None` where it is not ours.
+    /// The reason without our prefix, or `None` if it is not ours.
     pub fn our_reason(&self) -> Option<&str> {
         self.reason.strip_prefix(REASON_PREFIX)
     }
 
-    /// Whether Slurm says that it has this state or flag.
+    /// True if Slurm reports this state or flag.
     pub fn has(&self, state: &str) -> bool {
         self.states.contains(&state)
     }
 
-    /// Whether deleting the pod would end jobs, now or by one that comes in the meantime. A node that still takes jobs is never safe. Where the
-    /// pod has ended no job can come, nor to a node that is down and does not answer: that one may not be ours to drain.
+    /// Answers if deleting the pod would kill jobs, including one that starts in the meantime. A node that still accepts jobs is never safe. No job
+    /// starts if the pod has ended, or on a node that is DOWN and not responding: that node may not be ours to drain.
     pub(super) fn would_end_jobs(&self, has_ended: bool) -> Answer {
         let gets_none = has_ended || (self.has("Down") && self.has("NotResponding"));
         match (&self.is_registered, &self.is_drained) {
@@ -114,7 +114,7 @@ impl InSlurm {
         }
     }
 
-    /// Whether it may get new jobs, so that it must be drained before it leaves. One that is down comes back by itself where Slurm is told so.
+    /// True if it may get new jobs and must be drained before its pod is deleted. A DOWN node resumes by itself if Slurm is configured so.
     pub(super) fn may_get_jobs(&self) -> bool {
         self.is_registered == Answer::Yes && matches!(self.hold, Hold::Open | Hold::DownByUs)
     }

@@ -1,4 +1,4 @@
-//! Annotations that allow a worker to be deleted although jobs are running on it.
+//! Annotations that allow a worker to be deleted while jobs are running on it.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl JobPolicy {
     }
 }
 
-/// The annotations of a worker pod or of its NodeSet.
+/// The policy in the annotations of a worker pod or its NodeSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobPolicyAnnotation {
     /// Jobs run to their end.
@@ -44,7 +44,7 @@ pub enum JobPolicyAnnotation {
 }
 
 impl JobPolicyAnnotation {
-    /// `None` without annotations. A value that cannot be parsed permits nothing.
+    /// Reads the annotations, or `None` if there are none. A value that cannot be parsed permits nothing.
     pub fn read(annotations: &Annotations) -> Option<Self> {
         let (force, deadline) = (annotations.get(FORCE_DELETE), annotations.get(DRAIN_DEADLINE));
         if force.is_none() && deadline.is_none() {
@@ -70,7 +70,7 @@ impl JobPolicyAnnotation {
     }
 }
 
-/// One sentence for each value that cannot be parsed.
+/// One message for each value that cannot be parsed.
 pub fn doubts(annotations: &Annotations) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(text) = annotations.get(FORCE_DELETE).filter(|text| is_forced(text).is_none()) {
@@ -86,7 +86,7 @@ pub fn doubts(annotations: &Annotations) -> Vec<String> {
     doubts
 }
 
-/// Only the exact word kills jobs.
+/// True only for the exact word `true`, as it kills jobs; `None` for an invalid value.
 fn is_forced(text: &str) -> Option<bool> {
     match text {
         "true" => Some(true),
@@ -167,17 +167,17 @@ mod tests {
     #[case::drained(Some(MOMENT), JobPolicy::KillAfter(moment("2026-01-02T03:34:05Z")))]
     #[case::not_drained_by_us(None, JobPolicy::Wait)]
     fn a_length_of_time_runs_from_the_drain(#[case] since: Option<&str>, #[case] expected: JobPolicy) {
-        assert_eq!(JobPolicyAnnotation::KillAfterDrain(SignedDuration::from_mins(30).policy(since.map(moment)), expected);
+        assert_eq!(JobPolicyAnnotation::KillAfterDrain(SignedDuration::from_mins(30)).policy(since.map(moment)), expected);
     }
 
     #[test]
     fn a_length_beyond_all_time_never_ends() {
-        assert_eq!(JobPolicyAnnotation::KillAfterDrain(SignedDuration::MAX.policy(Some(moment(MOMENT))), JobPolicy::Wait);
+        assert_eq!(JobPolicyAnnotation::KillAfterDrain(SignedDuration::MAX).policy(Some(moment(MOMENT))), JobPolicy::Wait);
     }
 
     #[test]
     fn a_moment_and_force_do_not_wait_for_the_drain() {
-        assert_eq!(JobPolicyAnnotation::KillAt(moment(MOMENT).policy(None), JobPolicy::KillAfter(moment(MOMENT)));
+        assert_eq!(JobPolicyAnnotation::KillAt(moment(MOMENT)).policy(None), JobPolicy::KillAfter(moment(MOMENT)));
         assert_eq!(JobPolicyAnnotation::KillNow.policy(None), JobPolicy::KillNow);
     }
 

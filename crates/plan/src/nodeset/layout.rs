@@ -1,32 +1,32 @@
-//! How many workers a NodeSet has, and where: by number, or one on each Kubernetes node that suits.
+//! Number and placement of a NodeSet's workers: by ordinal, or one on each matching Kubernetes node.
 
 use std::collections::BTreeMap;
 
 use super::{Observed, Sites, Slot, Worker, daemon, scale_in};
 
-/// Where the workers of a NodeSet belong.
+/// Placement of a NodeSet's workers.
 #[derive(Clone, Copy, Debug)]
 pub enum Layout<'a> {
-    /// As many as were asked for, by number.
+    /// The requested number of workers, by ordinal.
     Numbered,
-    /// One on each Kubernetes node that suits.
+    /// One on each matching Kubernetes node.
     PerNode(&'a Sites),
-    /// One on each Kubernetes node that suits, and which those are cannot be told now. Nobody comes and nobody leaves.
+    /// One on each matching Kubernetes node, but the matching nodes are unknown now. No worker is created or deleted.
     Untold,
 }
 
 impl<'a> Observed<'a> {
-    /// Whether a worker is of the other mode: it leaves, in turn, and others take its place.
+    /// True if a worker is of the other mode: it is deleted in turn and replaced.
     pub(super) fn is_displaced(&self, worker: &Worker) -> bool {
         matches!(worker.slot, Slot::Ordinal(_)) != matches!(self.layout, Layout::Numbered)
     }
 
-    /// The workers of the present mode.
+    /// The workers of the current mode.
     pub(super) fn own(&self) -> impl Iterator<Item = &'a Worker> {
         self.workers.iter().filter(|worker| !self.is_displaced(worker))
     }
 
-    /// Those of them that stand for a place where one is wanted, one for each.
+    /// The workers of the current mode that fill a wanted slot, one for each slot.
     pub(super) fn counted(&self) -> Vec<&'a Worker> {
         match self.layout {
             Layout::Numbered => self.own().collect(),
@@ -38,7 +38,7 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Those that are too many.
+    /// The surplus workers.
     pub(super) fn excess(&self) -> Vec<&'a Worker> {
         match self.layout {
             Layout::Numbered => {
@@ -52,19 +52,19 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Whether the Kubernetes node of a worker gives it another hostname than it has: it is replaced like one from an older template.
+    /// True if the worker's Kubernetes node now gives it another hostname: it is replaced like one from an older template.
     pub(super) fn is_misnamed(&self, worker: &Worker) -> bool {
         let Layout::PerNode(sites) = self.layout else { return false };
         let site = worker.slot.node().and_then(|node| sites.get(node));
         site.is_some_and(|site| site.is_wanted() && site.hostname != worker.node)
     }
 
-    /// Whether a worker is not what would be made in its place now.
+    /// True if a worker differs from the one that would be created in its slot now.
     pub(super) fn is_outdated(&self, worker: &Worker) -> bool {
         !worker.is_current || self.is_misnamed(worker)
     }
 
-    /// The workers of this NodeSet that have each name in Slurm.
+    /// The workers of this NodeSet, by their name in Slurm.
     pub(super) fn by_hostname(&self) -> BTreeMap<&'a str, &'a Worker> {
         self.workers.iter().map(|worker| (worker.node.as_str(), worker)).collect()
     }

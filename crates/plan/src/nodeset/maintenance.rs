@@ -1,4 +1,4 @@
-//! The reservation in Slurm in which workers are replaced: it follows the schedule, and goes when nobody wants it any more.
+//! The reservation in Slurm in which workers are replaced: it follows the schedule, and is deleted when it is no longer wanted.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,24 +11,24 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// What to do about a reservation that Slurm refuses to make or to change.
+/// Remedy for a reservation that Slurm refuses to create or change.
 const LOOK: &str = "mend scheduledUpdate, or see `scontrol show reservation` and slurmctld's log";
 
-/// A NodeSet's maintenance, as it is wanted and as it is.
+/// Desired and actual maintenance of a NodeSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Maintenance {
-    /// Of its reservation in Slurm.
+    /// Name of its reservation in Slurm.
     pub name: String,
-    /// When workers are to be replaced, where that is scheduled; or what is wrong with the schedule.
+    /// The schedule, if there is one, or its error.
     pub wanted: Result<Option<Schedule>, String>,
     pub seen: Seen,
-    /// What the NodeSet says of it so far, and the start that stands there.
+    /// The NodeSet's current condition about it, and the start recorded there.
     pub said: Option<(ConditionUpdate, Timestamp)>,
-    /// What Slurm was last told about it.
+    /// The last command to Slurm about it.
     pub told: Option<Told>,
 }
 
-/// Whether Slurm has the reservation.
+/// State of the reservation in Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     There(Reserved),
@@ -37,7 +37,7 @@ pub enum Seen {
     Unknown(String),
 }
 
-/// A reservation as Slurm has it.
+/// A reservation as Slurm reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reserved {
     pub start: Timestamp,
@@ -46,10 +46,10 @@ pub struct Reserved {
     pub nodes: BTreeSet<String>,
 }
 
-/// What to write. What is not given stays as it is.
+/// A reservation to create, or a change of one. Values that are not given stay unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booking {
-    /// Whether it is to be made. A change never makes one, should it be gone by then.
+    /// True if it is to be created. A change never creates one, even if it is gone by then.
     pub is_new: bool,
     pub start: Option<Timestamp>,
     pub minutes: i64,
@@ -57,35 +57,35 @@ pub struct Booking {
     pub flags: BTreeSet<String>,
 }
 
-/// What Slurm was told about the reservation and what came of it.
+/// A command to Slurm about the reservation, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Nothing where it was to go.
+    /// `None` for a deletion.
     pub booking: Option<Booking>,
-    /// Why Slurm did not do it, where it did not.
+    /// Slurm's error, if it refused.
     pub refusal: Option<String>,
-    /// The same is not told again before that.
+    /// Delay before the same command is sent again.
     pub again_in: Duration,
 }
 
 impl Maintenance {
-    /// One that nobody wants and that is not there.
+    /// A maintenance that is not wanted and has no reservation.
     pub const fn none(name: String) -> Self {
         Self { name, wanted: Ok(None), seen: Seen::Absent, said: None, told: None }
     }
 
-    /// The start for which one was last seen in Slurm.
+    /// The start for which a reservation was last seen in Slurm.
     fn made_for(&self) -> Option<Timestamp> {
         let (said, start) = self.said.as_ref()?;
         (said.status == ConditionStatus::True || said.reason == Reason::NotExists).then_some(*start)
     }
 
-    /// Whether a worker's node is in it now, by the node's own word.
+    /// True if the worker's node record reports that it is in this maintenance now.
     pub(super) fn has(&self, worker: &Worker) -> bool {
         worker.in_slurm.has("Maintenance") && worker.in_slurm.reservations.split(',').any(|name| name == self.name)
     }
 
-    /// When workers are replaced, in words.
+    /// Time of the replacements, for messages.
     pub(super) fn when(&self) -> String {
         match &self.seen {
             Seen::There(Reserved { start, end, .. }) => format!("in the maintenance from {} to {}", written(*start), written(*end)),
@@ -93,7 +93,8 @@ impl Maintenance {
         }
     }
 
-    /// Has the reservation deleted if it is there and ours. Answers whether that is still to come, and with it why it did not happen.
+    /// Deletes the reservation if it exists and is ours. `None` if there is nothing to delete, `Ok` while the deletion is pending, `Err` with the
+    /// reason if Slurm refused it or the reservation is unknown.
     pub(super) fn plan_end(&self, plan: &mut Plan) -> Option<Result<(), String>> {
         match &self.seen {
             Seen::There(reserved) if reserved.is_ours() => {
@@ -105,7 +106,7 @@ impl Maintenance {
         }
     }
 
-    /// Has Slurm told, unless it just was; answers why it did not do it the last time.
+    /// Sends the command unless it was just sent; returns Slurm's refusal of the last attempt.
     fn tell(&self, booking: Option<Booking>, plan: &mut Plan) -> Option<String> {
         let name = self.name.clone();
         let refusal = match self.told.as_ref().filter(|told| told.booking == booking && !told.again_in.is_zero()) {
@@ -116,7 +117,7 @@ impl Maintenance {
             None => self.told.as_ref().filter(|told| told.booking == booking).and_then(|told| told.refusal.clone()),
         };
         let what = format!("write reservation `{name}`");
-        // Jobs that run go on in a maintenance of ours, and Slurm refuses to delete one while jobs run by its leave.
+        // Running jobs continue in our maintenance, and Slurm refuses to delete a reservation while jobs that use it are running.
         let deed = Deed { what, is_ours: self.is_ours(), ends_jobs: Answer::No, may_end_jobs: false, costs_a_worker: false };
         if gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed {
             plan.actions.push(match booking {
@@ -136,14 +137,14 @@ impl Maintenance {
 }
 
 impl Reserved {
-    /// Whether it may be changed and deleted. Its name is kept for us, and other operators that we take over from use the same; but one without the
-    /// maintenance flag was never made by either of us, or somebody has made something else of it. Users that an administrator added stay.
+    /// True if it may be changed and deleted. Its name is reserved for us, and other operators that we take over from use the same. A reservation
+    /// without the maintenance flag was created by neither, or someone has repurposed it. Users that an administrator added are kept.
     fn is_ours(&self) -> bool {
         self.flags.contains(MAINT)
     }
 }
 
-/// Makes the reservation what it should be, as far as Slurm lets one that has begun be changed, and says how it stands.
+/// Creates, changes or deletes the reservation, as far as Slurm allows changes once it has begun, and reports its state.
 pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
     let Observed { maintenance, replicas, .. } = *observed;
     let Maintenance { name, wanted, seen, said, .. } = maintenance;
@@ -161,7 +162,7 @@ pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
         }
     };
     let reserved = match seen {
-        // Whatever was said stays true as far as anybody knows; that Slurm cannot be asked is a condition of its own.
+        // The last report stays, as nothing newer is known. Unreachable Slurm has a condition of its own.
         Seen::Unknown(_) => return plan_saying(said.as_ref(), plan),
         _ if !are_known(observed) => return plan_saying(said.as_ref(), plan),
         Seen::There(reserved) => Some(reserved),
@@ -181,7 +182,7 @@ pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
     }
 }
 
-/// Whether it is known which workers are in Slurm.
+/// True if it is known which workers are registered in Slurm.
 fn are_known(observed: &Observed<'_>) -> bool {
     !observed.workers.iter().any(|worker| matches!(worker.in_slurm.is_registered, Answer::Unknown(_)))
 }
@@ -192,13 +193,13 @@ fn plan_saying(said: Option<&(ConditionUpdate, Timestamp)>, plan: &mut Plan) {
     }
 }
 
-/// The nodes that are to be reserved: those of workers that Slurm knows. One that is just replaced stays reserved while its pod is gone, so that nobody's
-/// job comes between; but Slurm forgets none that is reserved.
+/// The nodes to reserve: those of registered workers. A node whose pod is being replaced stays reserved, so that no job starts in between. A node to
+/// be deleted does not, because Slurm deletes no reserved node.
 fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, plan: &Plan) -> BTreeSet<String> {
     let Observed { workers, stale_nodes, replicas, .. } = *observed;
     let known = workers.iter().filter(|worker| worker.in_slurm.is_registered == Answer::Yes).map(|worker| &worker.node);
     let is_replaced = |node: &&String| workers.len() < replicas && reserved.is_some_and(|reserved| reserved.nodes.contains(*node));
-    // Slurm keeps a record that is reserved, so one that is to be made anew is let go of first.
+    // Slurm deletes no reserved record, so one that is to be recreated is removed from the reservation first.
     let replaced = stale_nodes.iter().filter(|stale_node| stale_node.record.differences.is_empty()).map(|stale_node| &stale_node.node).filter(is_replaced);
     let forgotten = |node: &&String| plan.actions.iter().any(|action| matches!(action, Action::Forget { nodes } if nodes.contains(*node)));
     known.chain(replaced).filter(|node| !forgotten(node)).cloned().collect()
@@ -239,11 +240,11 @@ fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, 
     let (name, made_for) = (&maintenance.name, maintenance.made_for());
     let has_begun = reserved.start <= now;
     let next = wanted.next_start(now);
-    // A recurring one moves on by itself; only another wish of the user moves it elsewhere.
+    // Slurm advances a recurring reservation by itself; only a changed schedule moves it elsewhere.
     let moved_on = wanted.is_recurring() && made_for == Some(wanted.start) && reserved.start > wanted.start;
     let has_start = moved_on || reserved.start == wanted.start || reserved.start == next;
     let has_length = reserved.end.duration_since(reserved.start) == SignedDuration::from_mins(wanted.minutes);
-    // Where all workers are gone for a moment, it keeps what it has.
+    // If all workers are gone for a moment, the reservation keeps its nodes.
     let has_nodes = nodes.is_empty() || reserved.nodes == nodes;
     let refusal = if !has_begun && wanted.drops_a_flag(&reserved.flags) {
         maintenance.tell(None, plan)
@@ -268,7 +269,7 @@ fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, 
     }
 }
 
-/// Says it on the NodeSet. Other products read the schedule's start where a condition has the time of its last change.
+/// Sets the condition on the NodeSet. Other products read the schedule's start from the condition's last transition time.
 fn say(status: ConditionStatus, reason: Reason, message: String, start: Option<Timestamp>, plan: &mut Plan) {
     plan.report.condition_updates.push(ConditionUpdate { type_: RESERVATION_CREATED, status, reason, message });
     plan.report.moments.extend(start.map(|start| (RESERVATION_CREATED, start)));

@@ -1,4 +1,4 @@
-//! What a pod shows of its node in Slurm, and what the node says of its pod.
+//! Mirrors the state of a Slurm node to its pod, and the identity of the pod to its Slurm node.
 
 mod comment;
 mod condition;
@@ -11,7 +11,7 @@ pub use mark::plan_protection;
 use super::{Observed, Stage, Worker};
 use crate::{Action, Plan, PodId};
 
-/// Conditions, marks and comments, each only where it differs. Comes last: pods that the plan deletes are not written to any more.
+/// Writes conditions, labels, annotations and comments that differ. Runs last: pods that the plan deletes are not written to any more.
 pub(super) fn plan_mirror(observed: &Observed<'_>, plan: &mut Plan) {
     let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
     let stays = |worker: &&Worker| worker.stage != Stage::Going && !worker.uid.is_empty() && !deleted.contains(worker.uid.as_str());

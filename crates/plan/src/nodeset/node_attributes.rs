@@ -1,4 +1,4 @@
-//! Where a worker's node is in the network and what it has: what its Kubernetes node says about that becomes Slurm's.
+//! Topology and features of a worker's Slurm node, copied from the annotations of its Kubernetes node.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,37 +14,37 @@ use slipway_api::{
 use super::{Hold, Host, InSlurm, Observed, Stage, Worker};
 use crate::{Action, Plan, gate::Answer};
 
-/// Something that Slurm is told about where a node is or what it has.
+/// An attribute that is set on a Slurm node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeAttribute {
-    /// An empty one takes it out of all topologies.
+    /// An empty string removes the node from all topologies.
     Topology(String),
-    /// Slurm takes no feature away that is active, so both go together. Neither list is empty: that would change nothing.
+    /// Slurm does not remove an active feature, so both lists are set together. Neither is empty: an empty list would change nothing.
     Features { all: Vec<String>, active: Vec<String> },
 }
 
-/// What Slurm did not take.
+/// An attribute that Slurm refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub attribute: NodeAttribute,
-    /// In its words.
+    /// Slurm's error message.
     pub why: String,
-    /// When to try again, if nothing changes until then.
+    /// Delay before the next attempt, if nothing changes until then.
     pub again_in: Duration,
 }
 
-/// Whether Slurm may be made to read its configuration once more. Only then does it move nodes to the partitions that their features ask for.
+/// Permission to have Slurm reread its configuration. Only then does Slurm move nodes to the partitions that their features select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
     Now,
-    /// It just was, or is about to read another one.
+    /// Slurm has just reread it, or is about to read a new one.
     After(Duration),
-    /// It was, and nobody moved.
+    /// Slurm has reread it, and no node moved.
     Never,
 }
 
-/// Tells Slurm what differs, one call for all nodes that are told the same. When all have their features and some are in other partitions than these ask
-/// for, Slurm reads its configuration once more.
+/// Sets the attributes that differ, with one call for all nodes that get the same value. When all nodes have their features and some are in other
+/// partitions than these select, Slurm rereads its configuration.
 pub(super) fn plan_node_attributes(observed: &Observed<'_>, plan: &mut Plan) {
     let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
     let staying = observed.workers.iter().filter(|worker| !deleted.contains(worker.uid.as_str()) && can_be_told(worker));
@@ -80,8 +80,8 @@ fn why(first: &str, count: usize) -> String {
     }
 }
 
-/// The condition `NodeAnnotationsApplied`, if there is anything to say, and whether it is the last word: something may be on its way to Slurm, or Slurm
-/// cannot be asked.
+/// The condition `NodeAnnotationsApplied`, or `None` if there is nothing to report. The bool is false while the result is not final: a change may be
+/// on its way to Slurm, or Slurm is unreachable.
 pub fn annotations_applied(workers: &[Worker]) -> (Option<ConditionUpdate>, bool) {
     let staying = || workers.iter().filter(|worker| worker.stage != Stage::Going);
     let mut problems = staying().flat_map(problems);
@@ -103,7 +103,7 @@ fn is_annotated(host: &Host) -> bool {
     host.topology.is_some() || host.features.as_ref().is_some_and(|features| features.as_ref().is_ok_and(|features| !features.is_empty()))
 }
 
-/// What is wrong with what the worker's Kubernetes node says, and what Slurm did not take of it.
+/// Errors in the annotations of the worker's Kubernetes node, and attributes that Slurm refused.
 fn problems(worker: &Worker) -> Vec<String> {
     let Some(host) = &worker.host else { return Vec::new() };
     let (name, node) = (&host.name, &worker.node);
@@ -128,12 +128,12 @@ fn remedy(attribute: &NodeAttribute) -> &'static str {
     }
 }
 
-/// Whether Slurm has, or has refused, what the worker's Kubernetes node says.
+/// True if Slurm has applied or refused everything that the worker's Kubernetes node specifies.
 fn is_settled(worker: &Worker) -> bool {
     can_be_told(worker) && differences(worker).iter().all(|attribute| refusal(attribute, &worker.in_slurm).is_some())
 }
 
-/// Whether the worker serves and what is known of its node is not about to change.
+/// True if the worker is ready and the known state of its node is not about to change.
 fn can_be_told(worker: &Worker) -> bool {
     let Worker { stage, in_slurm, .. } = worker;
     *stage == Stage::Ready && in_slurm.is_registered == Answer::Yes && in_slurm.hold != Hold::Unknown
@@ -143,7 +143,7 @@ fn refusal<'a>(attribute: &NodeAttribute, in_slurm: &'a InSlurm) -> Option<&'a R
     in_slurm.refusals.iter().find(|refusal| refusal.attribute == *attribute)
 }
 
-/// What Slurm has to be told, so that it says what the worker's Kubernetes node says.
+/// Attributes to set in Slurm so that it matches the worker's Kubernetes node.
 fn differences(worker: &Worker) -> Vec<NodeAttribute> {
     let Worker { host, in_slurm, .. } = worker;
     let Some(Host { topology, features, .. }) = host else { return Vec::new() };
@@ -152,7 +152,7 @@ fn differences(worker: &Worker) -> Vec<NodeAttribute> {
     topology.chain(features).collect()
 }
 
-/// The features of a node with ours in the place of those that were ours; nothing where they are there already.
+/// The node's features with our old ones replaced by `wanted`, or `None` if they match already.
 fn other_features(wanted: &BTreeSet<String>, in_slurm: &InSlurm) -> Option<NodeAttribute> {
     let InSlurm { features, active_features, .. } = in_slurm;
     let has_wanted = |list: &[String]| list.iter().filter(|feature| is_ours(feature)).collect::<BTreeSet<_>>() == wanted.iter().collect();
@@ -161,11 +161,11 @@ fn other_features(wanted: &BTreeSet<String>, in_slurm: &InSlurm) -> Option<NodeA
     }
     let with_wanted = |list: &[String]| list.iter().filter(|feature| !is_ours(feature)).chain(wanted).cloned().collect::<Vec<_>>();
     let (all, active) = (with_wanted(features), with_wanted(active_features));
-    // Slurm reads an empty list as "as it is".
+    // Slurm reads an empty list as "unchanged".
     (!all.is_empty() && !active.is_empty()).then_some(NodeAttribute::Features { all, active })
 }
 
-/// Whoever writes a feature with our prefix by other means loses it.
+/// True for every feature with our prefix. One that was set by other means is removed.
 fn is_ours(feature: &str) -> bool {
     feature.starts_with(FEATURE_PREFIX)
 }
@@ -178,7 +178,7 @@ fn deleted(action: &Action) -> Option<&str> {
 }
 
 impl NodeAttribute {
-    /// Whether it is right for a node with these features: those that are not ours are as they were when it was decided.
+    /// True if it still fits a node with these features: the features that are not ours are unchanged since the decision.
     pub fn fits(&self, features: &[String], active: &[String]) -> bool {
         let others = |list: &[String]| list.iter().filter(|feature| !is_ours(feature)).cloned().collect::<Vec<_>>();
         match self {

@@ -1,4 +1,4 @@
-//! Which Kubernetes node each worker comes back on.
+//! Kubernetes node that each worker is pinned to.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::{Phase, Worker, fit::Fit};
 /// Names of Kubernetes nodes, by ordinal.
 pub type Pins = BTreeMap<u32, String>;
 
-/// The pins of before, and one for each running worker that has none. `fit` tells how a node suits the pods, and nothing where it is gone.
+/// The existing pins, plus one for each running worker without a pin. `fit` returns how a node fits the pods, or `None` if the node is gone.
 ///
-/// A pin stays while its node is there and is one that the pods want. A taint may pass, so it does not undo a pin; but where the worker went
-/// elsewhere meanwhile, because its own node would not take it, the new one counts.
+/// A pin stays while its node exists and matches the template. A taint may be temporary, so it does not remove a pin. But if the worker now runs
+/// elsewhere because its own node did not accept it, it is pinned to the new node.
 pub fn plan_pins(before: &Pins, workers: &[Worker], fit: impl Fn(&str) -> Option<Fit>) -> Pins {
     let is_wanted = |node: &str| fit(node).is_some_and(Fit::is_wanted);
     let mut pins: Pins = before.iter().filter(|(_, node)| is_wanted(node)).map(|(ordinal, node)| (*ordinal, node.clone())).collect();
@@ -25,17 +25,18 @@ pub fn plan_pins(before: &Pins, workers: &[Worker], fit: impl Fn(&str) -> Option
     pins
 }
 
-/// Where a new pod of this ordinal has to go, if its node takes it now. Otherwise it may go anywhere: better elsewhere than not at all.
+/// The node for a new pod of this ordinal, or `None` if the pinned node does not accept it now. Then the pod may run anywhere: better elsewhere than
+/// not at all.
 pub fn pin_of(pins: &Pins, ordinal: u32, fit: impl Fn(&str) -> Option<Fit>) -> Option<&str> {
     pins.get(&ordinal).map(String::as_str).filter(|node| fit(node) == Some(Fit::Yes))
 }
 
-/// Reads pins as a status has them. What is no ordinal is left out.
+/// Parses pins from a status. Keys that are no ordinal are skipped.
 pub fn parse_pins(text: &BTreeMap<String, String>) -> Pins {
     text.iter().filter_map(|(ordinal, node)| Some((ordinal.parse().ok()?, node.clone()))).collect()
 }
 
-/// Pins as a status has them.
+/// Pins in the form of the status.
 pub fn pins_text(pins: &Pins) -> BTreeMap<String, String> {
     pins.iter().map(|(ordinal, node)| (ordinal.to_string(), node.clone())).collect()
 }
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
     use crate::nodeset::{Host, Stage, tests::worker};
 
-    /// `k1` and `k2` take pods, `tainted` takes no new ones, `other` is not wanted, and there are no others.
+    /// `k1` and `k2` accept pods, `tainted` accepts no new ones, `other` does not match the template, and no other node exists.
     fn fit(node: &str) -> Option<Fit> {
         match node {
             "k1" | "k2" => Some(Fit::Yes),

@@ -1,4 +1,4 @@
-//! Whether Slurm can be asked about the workers, and what is left undone where it cannot.
+//! State of the connection to Slurm, and the limits while Slurm is unreachable.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use slipway_api::condition::{Reason, SLURM_REACHABLE, ConditionUpdate, Condition
 use super::Observed;
 use crate::Plan;
 
-/// Whether Slurm can be asked about the workers.
+/// State of the connection to Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// The first question is on its way: whatever was said before is as true as it was.
+    /// The first query has not finished: the last report stays valid.
     Unasked,
     Answers,
-    /// The last question failed. What was answered before still counts for so long.
+    /// The last query failed. The last snapshot stays valid for this long.
     Fading(Duration),
-    /// It answers, and its list of nodes suddenly lacks so many that it may not be whole.
+    /// Slurm responds, but its node list suddenly lacks this many nodes and may be incomplete.
     Partial {
         missing: usize,
     },
-    /// With the cause, and what to do about it.
+    /// With the cause and a remedy.
     Unknown {
         cause: String,
         advice: String,
     },
 }
 
-/// Says whether Slurm can be asked. One failed question changes nothing: what was answered before is good for a while.
+/// Sets the condition `SlurmReachable`. One failed query changes nothing: the last snapshot stays valid for a while.
 pub(super) fn plan_reach(observed: &Observed<'_>, plan: &mut Plan) {
     let (status, reason, message) = match &observed.reach {
         Reach::Unasked => return,
@@ -46,7 +46,7 @@ pub(super) fn plan_reach(observed: &Observed<'_>, plan: &mut Plan) {
         }
         Reach::Answers => (ConditionStatus::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned()),
         Reach::Fading(good_for) => {
-            // Nobody tells when what is known has become too old.
+            // No watch event arrives when the snapshot expires.
             plan.wake_within(*good_for + Duration::from_secs(1));
             (ConditionStatus::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned())
         }

@@ -1,7 +1,7 @@
-//! Slurm's records of workers: those that nobody wants any more go, and those that say something else than the pod are made anew.
+//! Slurm's node records: records that are no longer wanted are deleted, and records that differ from the pod are recreated.
 //!
-//! An existing record keeps what it has, whatever the slurmd of a later pod says about memory, CPUs, GRES or features. So it is deleted between the end of
-//! one pod and the start of the next. What somebody else needs it for, or says about it, is worth more than that: then it stays, and it is said why.
+//! An existing record keeps its values, whatever the slurmd of a later pod reports about memory, CPUs, GRES or features. So it is deleted between the
+//! end of one pod and the start of the next. If someone else needs the record or has set its state, it stays, and the reason is reported.
 
 use std::collections::BTreeSet;
 
@@ -13,28 +13,28 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// So often a worker is replaced because its record says something else. Where that did not help it is said, and left to people.
+/// Number of times a worker is replaced because its record differs. If that does not help, it is reported and left to the administrator.
 const MOST_TRIES: u32 = 2;
-/// How many records a sentence names before it counts the rest.
+/// Number of records that a message names before it counts the rest.
 const NAMED: usize = 3;
 
-/// What there is to a record beside its state.
+/// Properties of a record beside its state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// What it says otherwise than the pod that is there, or that would be made, such as `RealMemory is 1000 and not 2000`.
+    /// Differences from the existing pod, or from the pod that would be created, such as `RealMemory is 1000 and not 2000`.
     pub differences: Vec<String>,
-    /// Whether a new record would surely say one of them as it should.
+    /// True if a new record would certainly fix one of them.
     pub is_curable: bool,
     pub needed: Needed,
 }
 
-/// Whether others need a record.
+/// Use of a record by others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Needed {
     ByNobody,
-    /// By whom, such as ``reservation `maintenance` names it``.
+    /// The user of the record, such as ``reservation `maintenance` names it``.
     By(String),
-    /// Why that is not known.
+    /// The reason why that is unknown.
     Unknown(String),
 }
 
@@ -44,23 +44,23 @@ impl Default for Needed {
     }
 }
 
-/// Whether a record without a pod may go.
+/// Decision about a record without a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Goes,
-    /// It goes in a moment, as soon as this is known or over.
+    /// It is deleted as soon as this is known or over.
     Waits(String),
-    /// Not as long as this is so.
+    /// It is kept while this is the case.
     Stays(String),
 }
 
-/// Whether the record of a pod that is gone may be deleted. Slurm itself would let one go that a waiting job requires, and end that job when it next reads
-/// its configuration; and one that a later reservation names.
+/// Decides if the record of a pod that is gone may be deleted. Slurm itself would delete a record that a pending job requires, and kill that job when
+/// it next reads its configuration. It would also delete a record that a later reservation names.
 pub(super) fn fate(stale_node: &StaleNode) -> Fate {
     fate_if(stale_node, &stale_node.record.needed)
 }
 
-/// The same where it is known who needs it, or a user said that it does not matter.
+/// [`fate`] with a given `needed`: it is already known, or a user has overridden it.
 pub(super) fn fate_if(StaleNode { node, in_slurm, .. }: &StaleNode, needed: &Needed) -> Fate {
     if !is_ours(in_slurm) {
         return Fate::Stays(format!("somebody else holds it (`{}`)", in_slurm.reason));
@@ -86,20 +86,20 @@ pub(super) fn fate_if(StaleNode { node, in_slurm, .. }: &StaleNode, needed: &Nee
     }
 }
 
-/// Whether nobody but us says anything about a record. Whoever drained it without a word did so too.
+/// True if no one but us has set the state of a record. A drain without a reason also counts as someone else's.
 pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
     let is_drained_by_others = in_slurm.has("Drain") && in_slurm.hold == Hold::ByOthers;
     stale_node::is_ours(in_slurm) && !is_drained_by_others
 }
 
-/// Deletes records that nobody wants any more, where the NodeSet asks for it.
+/// Deletes records that are no longer wanted, if the NodeSet enables it.
 pub(super) fn plan_pruning(observed: &Observed<'_>, plan: &mut Plan) {
     let unwanted = unwanted(observed);
     let nodes = unwanted.iter().filter(|stale_node| fate(stale_node) == Fate::Goes).map(|stale_node| stale_node.node.clone()).collect();
     forget(nodes, plan);
 }
 
-/// Records of ours that have no pod, and none will come: in which mode a NodeSet may be, this is the only place that asks whom it wants.
+/// Our records that have no pod and will not get one. This is the only place that lists the wanted nodes for every scaling mode.
 fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a StaleNode> {
     if !observed.prunes || observed.stale_nodes.is_empty() {
         return Vec::new();
@@ -112,8 +112,8 @@ fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a StaleNode> {
     observed.stale_nodes.iter().filter(|stale_node| !wanted.contains(&stale_node.node)).collect()
 }
 
-/// Of these new workers, those whose node in Slurm would be what they say. The record of any other is deleted first; that takes a moment. One that has to
-/// stay keeps no worker from coming.
+/// Those of `creations` whose Slurm record would match them. A record that differs is deleted first, which takes a moment. A record that has to stay
+/// does not block its worker.
 pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
     let (mut ready, mut nodes) = (Vec::new(), Vec::new());
     for creation in creations {
@@ -151,7 +151,7 @@ fn forget(nodes: Vec<String>, plan: &mut Plan) {
     }
 }
 
-/// Counts workers as outdated whose records say something else than they do, where a new record would help and may be made.
+/// Marks workers as outdated if their record differs from them and a new record would help and may be created.
 pub fn note_outdated(workers: &mut [Worker], backoff: &ReplacementBackoff) {
     for worker in workers {
         if matches!(record_state(worker, backoff), Some(Live::Outdated)) {
@@ -160,13 +160,13 @@ pub fn note_outdated(workers: &mut [Worker], backoff: &ReplacementBackoff) {
     }
 }
 
-/// What becomes of a worker that is there and whose record says something else than it does.
+/// Treatment of a live worker whose record differs from it.
 enum Live {
     /// It is replaced.
     Outdated,
-    /// That helped no more than before.
+    /// It was replaced `MOST_TRIES` times, without effect.
     Hopeless,
-    /// Its record has to stay.
+    /// Its record has to stay, for this reason.
     Kept(String),
 }
 
@@ -176,7 +176,7 @@ fn record_state(worker: &Worker, backoff: &ReplacementBackoff) -> Option<Live> {
     if !is_known || !record.is_curable || record.differences.is_empty() {
         return None;
     }
-    // How fresh the queue is does not matter yet: once the pod is gone, it is looked at again.
+    // A stale job queue does not matter yet: it is checked again once the pod is gone.
     match &record.needed {
         Needed::By(whom) => Some(Live::Kept(whom.clone())),
         _ if is_held_by_others(in_slurm) => Some(Live::Kept(format!("somebody else holds it (`{}`)", in_slurm.reason))),
@@ -189,7 +189,7 @@ fn is_held_by_others(in_slurm: &InSlurm) -> bool {
     matches!(in_slurm.hold, Hold::ByOthers)
 }
 
-/// The condition `RecordsCurrent`: which records stay although they should not, and why. Nothing where there is nothing to say.
+/// Sets the condition `RecordsCurrent`: records that differ or are not wanted, and why they stay. Sets nothing if there are none.
 pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
     let mut said = Vec::new();
     for worker in observed.workers {

@@ -1,7 +1,7 @@
-//! Workers that are up and that Slurm does not know: they serve nobody until they are made anew.
+//! Workers that are ready but not registered in Slurm: they get no jobs until their pod is replaced.
 //!
-//! slurmd's probes say that all is well although slurmctld refused to register it, or has lost its state since; and slurmd does not try again. So
-//! only slurmctld's list of nodes tells, and only a new pod helps.
+//! slurmd's probes succeed even if slurmctld refused the registration or has lost its state since, and slurmd does not retry. So only slurmctld's
+//! node list shows the problem, and only a new pod helps.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -17,15 +17,15 @@ use crate::{
     gate::{Deed, Room, Verdict, gate},
 };
 
-/// So long a worker may be up before Slurm must know it. Registering takes milliseconds and reading it back seconds; a slurmctld that restarts at that
-/// moment takes up to half a minute.
+/// Time that a worker may be ready before Slurm must know it. Registering takes milliseconds and reading it back seconds; a slurmctld that restarts
+/// meanwhile takes up to half a minute.
 const GRACE: Duration = Duration::from_mins(1);
-/// How long the first repetition in one place waits; each waits twice as long as the one before.
+/// Backoff after the first replacement of a worker; it doubles with each further one.
 const FIRST: Duration = Duration::from_mins(1);
-/// The longest wait, so that what was mended is noticed within a coffee break.
+/// Longest backoff, so that a repair takes effect within this time.
 const MOST: Duration = Duration::from_mins(15);
-/// So long a replacement that does not come counts as on its way. Afterwards the next has its turn, or a few that find no place would keep all others
-/// out of Slurm.
+/// Time that a replacement counts as in progress although it does not register. After that the next worker has its turn; otherwise a few
+/// unschedulable pods would keep all others out of Slurm.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Replaces workers that Slurm does not know, a few at a time, so that a slurmctld that lost its state gets them back in steps.
@@ -75,7 +75,7 @@ fn words(troubled: usize, how: &str, observed: &Observed<'_>) -> String {
     )
 }
 
-/// Those on their way that nobody has taken out of the NodeSet meanwhile. Between two pods of one name there is none.
+/// Replacements in progress whose worker has not been removed from the NodeSet meanwhile. Between the old and the new pod of a name, no pod exists.
 fn still_wanted<'a>(on_their_way: &BTreeSet<&'a str>, observed: &Observed<'_>) -> Vec<&'a str> {
     let Observed { workers, replicas, .. } = observed;
     let is_one_missing = observed.own().count() < *replicas;
@@ -84,18 +84,19 @@ fn still_wanted<'a>(on_their_way: &BTreeSet<&'a str>, observed: &Observed<'_>) -
     on_their_way.iter().copied().filter(|node| is_one_missing || there.contains(node)).collect()
 }
 
-/// When a worker may be replaced.
+/// Next replacement of a worker.
 struct Turn<'a> {
     worker: &'a Worker,
     at: Timestamp,
-    /// How often that was done in its place. Whoever was tried least often comes first: what does not help one may help another.
+    /// Number of replacements so far. The worker with the fewest comes first: a replacement that does not help one may help another.
     times: u32,
-    /// Whether Slurm should know it by now.
+    /// True if Slurm should know it by now.
     is_late: bool,
 }
 
 impl<'a> Turn<'a> {
-    /// It was up and unknown for long enough, counts as available, and the last try in its place was long enough ago.
+    /// Due once the worker has been ready and unregistered for [`GRACE`], counts as available, and its backoff is over. `None` if it is not tracked
+    /// as unregistered.
     fn of(worker: &'a Worker, observed: &Observed<'_>) -> Option<Self> {
         let record = observed.backoff.of(&worker.node)?;
         let patient_until = after(record.missing_since(&worker.uid)?, GRACE).max(worker.available_from?);
@@ -105,25 +106,25 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The gate's leave. A worker that Slurm does not know serves nobody, so none fewer is available without it.
+/// True if the gate allows the deletion. A worker that Slurm does not know gets no jobs, so deleting it makes none unavailable.
 fn is_allowed(worker: &Worker) -> bool {
     let (what, ends_jobs) = (format!("delete pod `{}`", worker.name), worker.in_slurm.would_end_jobs(false));
     let deed = Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false };
     gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed
 }
 
-/// Whether a new pod would come. Where not, one that is up may still register when slurmctld is mended, and one that is gone may not.
+/// True if a new pod would be created. If not, the present pod is kept: it may still register once slurmctld is repaired.
 fn can_be_made(observed: &Observed<'_>) -> bool {
     observed.problem.is_none() && observed.new_workers_wait.is_none()
 }
 
-/// Until when the replacement of a node counts as on its way, if it does: it is being deleted, starts, or is not in Slurm again.
+/// End of the time in which the replacement of a node counts as in progress: it is terminating, starting or not registered again. `None` if over.
 fn on_its_way(node: &str, observed: &Observed<'_>) -> Option<Timestamp> {
     let streak = observed.backoff.of(node)?.unregistered?;
     Some(after(streak.last, PATIENCE)).filter(|until| *until > observed.now)
 }
 
-/// When the first of those on their way stops counting, if none comes before.
+/// Time at which the first replacement in progress stops counting, if none registers before.
 fn room_at(on_their_way: &BTreeSet<&str>, observed: &Observed<'_>) -> Timestamp {
     let first = on_their_way.iter().filter_map(|node| on_its_way(node, observed)).min();
     first.unwrap_or_else(|| after(observed.now, PATIENCE))

@@ -1,4 +1,4 @@
-//! Workers that leave: those that ended, those that are too many, and those that are replaced by newer ones.
+//! Workers to delete: ended ones, excess ones, and those replaced by newer ones.
 
 use std::collections::BTreeSet;
 
@@ -17,14 +17,14 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// Names of workers that are to leave, though they would work on.
+/// Names of workers that are to be deleted although they could keep running.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
-    /// There are too many.
+    /// Excess workers.
     pub(super) scaled: BTreeSet<String>,
-    /// Another has their place: one of the present scaling mode, or a second one on the same Kubernetes node.
+    /// Another worker has their place: one of the present scaling mode, or a second one on the same Kubernetes node.
     pub(super) displaced: BTreeSet<String>,
-    /// One from the present template takes its place.
+    /// Workers to be replaced by one from the current template.
     pub(super) outdated: BTreeSet<String>,
 }
 
@@ -35,8 +35,8 @@ impl Leaving {
     }
 }
 
-/// Deletes workers that ended, that are too many and that are outdated, as far as the gate gives leave; answers with the names of the latter ones. Those
-/// are drained first, so that no job comes to them any more, and deleted when the last one has left, or when a user wants them gone with their jobs.
+/// Deletes workers that have ended, are in excess or are outdated, if the gate allows it. Returns the names of all but the ended ones. Those are
+/// drained first, so that they get no new job, and deleted when their last job has ended, or earlier if a user has allowed their jobs to be killed.
 pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving {
     let Observed { workers, replicas, now, .. } = *observed;
     let names = |workers: &[&Worker]| -> BTreeSet<String> { workers.iter().map(|worker| worker.name.clone()).collect() };
@@ -47,7 +47,7 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     let ended = ended::plan_ended(observed, plan);
     let excess = observed.excess();
     let keepers = daemon::keepers(observed);
-    // Where another worker is on its Kubernetes node and stays, its claims are also the other's.
+    // If another worker stays on the same Kubernetes node, both share the claims. So this one is displaced, not scaled: the claims are kept.
     let has_double =
         |worker: &&Worker| worker.slot.node().and_then(|node| keepers.get(node)).is_some_and(|keeper| keeper.name != worker.name);
     let (mut displaced, scaled): (Vec<&Worker>, Vec<&Worker>) = excess.iter().partition(|worker| has_double(worker));
@@ -59,7 +59,7 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     for worker in ended.into_iter().chain(scaled).chain(displaced).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {
         let is_replaced = leaving.outdated.contains(&worker.name) || observed.is_displaced(worker);
         let floor = if is_replaced { update::floor(observed) } else { replicas };
-        // One that stands where none is wanted, or beside another, is none of those that must be there.
+        // A worker on an unwanted Kubernetes node, or beside another one, is not among those that must stay available.
         let costs_a_worker = serving.contains(worker.name.as_str());
         let deed = Deed {
             what: format!("delete pod `{}`", worker.name),
@@ -101,7 +101,7 @@ fn way_out(job_policy: JobPolicy) -> String {
     }
 }
 
-/// No watch tells that a deadline has come.
+/// Requeues at the deadline: no watch event arrives then.
 fn wake_at_deadline(job_policy: JobPolicy, observed: &Observed<'_>, plan: &mut Plan) {
     match job_policy {
         JobPolicy::KillAfter(deadline) if deadline > observed.now => plan.wake_within(until(deadline, observed.now)),

@@ -1,4 +1,4 @@
-//! What is remembered of earlier workers in each place, so that what does not help is done ever more rarely.
+//! History of earlier workers by node name, so that replacements that do not help are repeated with exponential backoff.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,31 +10,31 @@ use jiff::Timestamp;
 use super::{Stage, Worker};
 use crate::{Action, gate::Answer};
 
-/// A worker that was ready for so long works; how its forerunners ended does not count any more.
+/// A worker that was ready for this long works; earlier pods that ended no longer count.
 const PROVEN: Duration = Duration::from_mins(10);
-/// What was done longer ago says nothing about now. It is more than any wait between two tries.
+/// Replacements older than this no longer count. Longer than any backoff.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
-/// What is remembered of a NodeSet's workers, by the names of their nodes in Slurm. Forgetting costs a minute of patience and lets waits begin small again.
+/// History of a NodeSet's workers, by Slurm node name. Losing it costs a minute of grace time and resets the backoff.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplacementBackoff {
     by_node: BTreeMap<String, Record>,
 }
 
-/// What is remembered of the workers of one name.
+/// History of the workers of one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// UID of the pod that is up and not in Slurm, and since when it was seen so.
+    /// UID of the pod that is ready and not registered in Slurm, and the time at which that was first seen.
     missing: Option<(String, Timestamp)>,
-    /// Workers that were replaced as they were not in Slurm, since one last was.
+    /// Replacements of unregistered workers since one was last registered.
     pub(super) unregistered: Option<Streak>,
-    /// Workers that were replaced as they had ended, since one last was ready for long.
+    /// Replacements of ended workers since one was last ready for long.
     pub(super) ended: Option<Streak>,
-    /// Workers that were replaced as their records said something else than they, since one last did not.
+    /// Replacements of workers whose record differed from them, since one last matched.
     reregistered: Option<Streak>,
 }
 
-/// The same deed several times in a row.
+/// The same replacement several times in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Streak {
     pub(super) times: u32,
@@ -42,12 +42,12 @@ pub(super) struct Streak {
 }
 
 impl ReplacementBackoff {
-    /// Nothing is remembered.
+    /// An empty history.
     pub const fn new() -> Self {
         Self { by_node: BTreeMap::new() }
     }
 
-    /// Takes in what is the case now.
+    /// Records the current state of the workers.
     pub fn saw(&mut self, workers: &[Worker], now: Timestamp) {
         let mut missing = BTreeSet::new();
         for worker in workers.iter().filter(|worker| worker.stage != Stage::Going) {
@@ -58,7 +58,7 @@ impl ReplacementBackoff {
             let Some(record) = self.by_node.get_mut(&worker.node) else { continue };
             match worker.in_slurm.is_registered {
                 Answer::Yes => (record.missing, record.unregistered) = (None, None),
-                // What was not in Slurm a moment ago does not get another minute by a moment in which nobody knows.
+                // An unregistered worker does not get another minute of grace because Slurm is unreachable for a moment.
                 Answer::Unknown(_) if record.missing_since(&worker.uid).is_some() && worker.stage == Stage::Ready => {
                     missing.insert(worker.node.as_str());
                 }
@@ -80,8 +80,7 @@ impl ReplacementBackoff {
         });
     }
 
-    /// Takes in what is about to be done, and answers with the workers that are deleted as Slurm does not know them. One that cannot be deleted
-    /// after all was a try too.
+    /// Records the planned deletions. Returns the workers that are deleted because Slurm does not know them. A failed deletion also counts.
     pub fn count<'a>(&mut self, actions: &[Action], workers: &'a [Worker], now: Timestamp) -> Vec<&'a Worker> {
         let deleted: BTreeSet<&str> = actions.iter().filter_map(deleted).collect();
         let mut unknown_to_slurm = Vec::new();
@@ -103,7 +102,7 @@ impl ReplacementBackoff {
         self.by_node.get(node)
     }
 
-    /// How often workers of this name were replaced as their records said something else than they.
+    /// Number of times workers of this name were replaced because their record differed from them.
     pub(super) fn reregistered(&self, node: &str) -> u32 {
         self.of(node).and_then(|record| record.reregistered).map_or(0, |streak| streak.times)
     }
@@ -114,7 +113,7 @@ impl ReplacementBackoff {
 }
 
 impl Record {
-    /// Since when the pod with this UID has been seen up and not in Slurm, if so.
+    /// Time since which the pod with this UID has been ready and not registered in Slurm, or `None` if it is not.
     pub(super) fn missing_since(&self, uid: &str) -> Option<Timestamp> {
         self.missing.as_ref().filter(|(missing, _)| missing == uid).map(|(_, since)| *since)
     }
@@ -136,7 +135,7 @@ impl Streak {
         Self { times: before.map_or(0, |before| before.times).saturating_add(1), last: now }
     }
 
-    /// When the next one may follow, where the wait is `first` after the first and doubles each time up to `most`.
+    /// Time of the next attempt. The backoff is `first` after the first one and doubles each time up to `most`.
     pub(super) fn next(self, first: Duration, most: Duration) -> Timestamp {
         let doublings = self.times.saturating_sub(1).min(30);
         after(self.last, first.saturating_mul(1 << doublings).min(most))
@@ -150,17 +149,17 @@ fn deleted(action: &Action) -> Option<&str> {
     }
 }
 
-/// A moment later. One that no calendar has is the last of all.
+/// `moment` plus `delay`, at most [`Timestamp::MAX`].
 pub(super) fn after(moment: Timestamp, delay: Duration) -> Timestamp {
     moment.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
-/// How long it is until then.
+/// Time left until `moment`; zero if it has passed.
 pub(super) fn until(moment: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(moment.duration_since(now)).unwrap_or(Duration::ZERO)
 }
 
-/// A moment for people.
+/// `moment` as text for messages.
 pub(super) fn written(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

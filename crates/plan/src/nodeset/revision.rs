@@ -1,4 +1,4 @@
-//! Revisions: which templates there were, which one is wanted, and which pods were made from it.
+//! Revisions: the stored templates, the current one, and the pods created from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,32 +8,32 @@ use slipway_api::{digest, name};
 use super::Observed;
 use crate::{Action, Plan};
 
-/// A template that is stored.
+/// A stored template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revision {
     pub name: String,
     pub uid: String,
-    /// What pods made from it carry as a label.
+    /// Label value of the pods created from it.
     pub hash: String,
-    /// The later, the higher.
+    /// Higher is newer.
     pub number: i64,
-    /// What it says about pods.
+    /// The part of the template that determines the pods.
     pub meaning: Value,
 }
 
 /// The templates of one NodeSet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Revisions {
-    /// What the NodeSet says about pods now.
+    /// The part of the NodeSet's current template that determines the pods.
     pub meaning: Value,
-    /// The same, in the form in which it is stored.
+    /// The same, in the stored form.
     pub data: Value,
     pub stored: Vec<Revision>,
-    /// How many former ones are kept.
+    /// Number of former revisions to keep.
     pub keep: usize,
 }
 
-/// A hash, and how often another template had it already.
+/// A hash, and the number of collisions with other templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hash {
     pub text: String,
@@ -41,7 +41,8 @@ pub struct Hash {
 }
 
 impl Revisions {
-    /// What pods made now carry. Where a stored one has the same meaning it is that one's, whoever computed it: a take-over replaces nobody.
+    /// Hash label of pods created now. If a stored revision has the same meaning, its hash is used, whoever computed it: taking over from another
+    /// operator replaces no worker.
     pub fn current(&self) -> Hash {
         if let Some(stored) = self.newest_alike() {
             return Hash { text: stored.hash.clone(), collisions: 0 };
@@ -54,7 +55,7 @@ impl Revisions {
         hash
     }
 
-    /// Whether a pod with this hash was made from a template with the present meaning.
+    /// True if a pod with this hash was created from a template with the current meaning.
     pub fn is_current(&self, hash: &str) -> bool {
         match self.stored.iter().find(|stored| stored.hash == hash) {
             Some(stored) => stored.meaning == self.meaning,
@@ -67,7 +68,7 @@ impl Revisions {
     }
 }
 
-/// Stores the present template, as the newest; drops old ones that no pod has, the oldest first.
+/// Stores the current template as the newest revision, and deletes old revisions without pods, the oldest first.
 pub(super) fn plan_revisions(observed: &Observed<'_>, plan: &mut Plan) {
     let Observed { nodeset, revisions, workers, .. } = observed;
     let in_use: BTreeSet<&str> = workers.iter().map(|worker| worker.hash.as_str()).collect();
@@ -81,7 +82,7 @@ pub(super) fn plan_revisions(observed: &Observed<'_>, plan: &mut Plan) {
             number: newest + 1,
             data: Box::new(data.clone()),
         }),
-        // An earlier one is wanted again.
+        // Rollback to an earlier template.
         Some(alike) if alike.number < newest => {
             plan.actions.push(Action::RenumberRevision { name: alike.name.clone(), uid: alike.uid.clone(), number: newest + 1 });
         }

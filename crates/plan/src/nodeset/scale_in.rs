@@ -1,4 +1,4 @@
-//! Which workers leave when a NodeSet shrinks.
+//! Choice of workers to delete when a NodeSet is scaled in.
 
 use std::cmp::Reverse;
 
@@ -6,28 +6,28 @@ use slipway_api::slurm_node::SCALE_IN;
 
 use super::{Stage, Worker};
 
-/// Those that have no Kubernetes node yet, do not run yet or do not work yet before those that do, then by the user's deletion cost, then who
-/// finishes first (idle ones at once), then those that take no jobs anyway, then those that were chosen before, then from the highest ordinal down.
+/// Chooses workers to delete. Workers without a Kubernetes node, not running or not working yet come first. The order then is: the user's deletion
+/// cost, the earliest end of all jobs (idle workers first), workers that take no jobs anyway, workers chosen before, the highest ordinal.
 ///
-/// The order is total: two planners with the same input choose the same pods. And it does not go to and fro: one that was chosen takes no new job,
-/// so the end of its work only comes nearer, and it is let go only for one that is done even sooner.
+/// The order is total: two planners with the same input choose the same pods. It is also stable: a chosen worker takes no new job, so its jobs only
+/// get closer to their end, and it is released only for a worker that finishes even sooner.
 pub fn plan_scale_in(workers: &[Worker], excess: usize) -> impl Iterator<Item = &Worker> {
     scale_in(workers.iter().collect(), excess)
 }
 
-/// [`plan_scale_in`] among some of them.
+/// [`plan_scale_in`] among some of the workers.
 pub(super) fn scale_in(mut workers: Vec<&Worker>, excess: usize) -> impl Iterator<Item = &Worker> {
     workers.retain(|worker| worker.stage != Stage::Going);
     ranked(workers).into_iter().take(excess)
 }
 
-/// Whoever costs least first.
+/// Workers sorted by [`rank`].
 pub(super) fn ranked(mut workers: Vec<&Worker>) -> Vec<&Worker> {
     workers.sort_by_cached_key(|worker| rank(worker));
     workers
 }
 
-/// The smaller, the sooner it leaves.
+/// Sort key: the smallest is deleted first.
 fn rank(worker: &Worker) -> impl Ord + use<> {
     let Worker { name, slot, stage, phase, host, deletion_cost, is_cordoned, in_slurm, .. } = worker;
     let has_node = host.is_some();

@@ -1,22 +1,22 @@
-//! When workers are to be replaced, as the user wrote it.
+//! Schedule for the replacement of workers, as written by the user.
 
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp, civil::Weekday, tz::TimeZone};
 use slipway_api::ScheduledUpdate;
 
-/// Flags that every reservation of ours has: nobody else's job starts in it, and jobs that run go on.
+/// Flags of every reservation that we create: no other job starts in it, and running jobs continue.
 const OURS: [&str; 2] = [MAINT, "IGNORE_JOBS"];
-/// By this one a reservation is a maintenance.
+/// Makes a reservation a maintenance.
 pub const MAINT: &str = "MAINT";
-/// With this one Slurm lets a reservation that recurs begin while its first time is running already.
+/// Lets a recurring reservation begin although its first period is already running.
 const FORCE_START: &str = "FORCE_START";
-/// With this one a reservation keeps its distance from now, and never begins.
+/// Keeps the start of a reservation at a fixed distance from now, so that it never begins.
 const TIME_FLOAT: &str = "TIME_FLOAT";
 
-/// With one of these Slurm makes the next reservation by itself when one is over; with each, the hours between two.
+/// With one of these flags, Slurm creates the next reservation itself when one is over. The number is the hours between two.
 const RECURRING: [(&str, i64); 5] = [("HOURLY", 1), ("DAILY", 24), ("WEEKLY", 7 * 24), ("WEEKDAY", 24), ("WEEKEND", 24)];
-/// Flags whose edits are followed: Slurm shows them as they were written. Others it sets by itself, such as `SPEC_NODES`, or does not keep.
+/// Flags whose edits are applied: Slurm shows them as written. Other flags Slurm sets itself, such as `SPEC_NODES`, or does not keep.
 const FOLLOWED: [&str; 12] = [
     "HOURLY",
     "DAILY",
@@ -32,7 +32,7 @@ const FOLLOWED: [&str; 12] = [
     "USER_DELETE",
 ];
 
-/// Flags that Slurm takes and that are no edits, besides those. A word that it does not know it refuses, and makes the reservation all the same, without.
+/// Further flags that Slurm accepts, whose edits are not applied. Slurm refuses an unknown flag, but creates the reservation anyway, without it.
 const TAKEN: [&str; 14] = [
     MAINT,
     "IGNORE_JOBS",
@@ -54,17 +54,17 @@ const START: &str = "spec.updateStrategy.scheduledUpdate.startTime";
 const DURATION: &str = "spec.updateStrategy.scheduledUpdate.duration";
 const FLAGS: &str = "spec.updateStrategy.scheduledUpdate.flags";
 
-/// When workers are to be replaced.
+/// Times at which workers are to be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub start: Timestamp,
     pub minutes: i64,
-    /// Every flag of the reservation.
+    /// All flags of the reservation.
     pub flags: BTreeSet<String>,
 }
 
 impl Schedule {
-    /// What a user wrote, or what is wrong with it. The API server refuses most of that, unless its definition is older than the operator.
+    /// Parses the user's schedule, or returns what is wrong with it. The API server rejects most errors, unless its CRD is older than the operator.
     pub fn parse(written: &ScheduledUpdate) -> Result<Self, String> {
         let ScheduledUpdate { start_time, duration, flags } = written;
         let start = start_time
@@ -94,7 +94,7 @@ impl Schedule {
         self.step().is_some()
     }
 
-    /// The first start that is not over: that which was written, or where it recurs and that has passed, the next one.
+    /// The next start: the one that was written, or the next recurrence if the schedule recurs and that one has passed.
     pub(super) fn next_start(&self, now: Timestamp) -> Timestamp {
         let Some(step) = self.step().filter(|_| self.start <= now) else { return self.start };
         let times = now.duration_since(self.start).as_secs() / step.as_secs() + 1;
@@ -103,8 +103,8 @@ impl Schedule {
         starts.clone().find(|start| self.is_on_its_day(*start)).or_else(|| starts.clone().next()).unwrap_or(self.start)
     }
 
-    /// The start of a new reservation, if there is one yet to come. `is_first` is that none was made for this schedule before: one whose first time is
-    /// running may begin by force, but not a second time, should somebody have ended it.
+    /// The start of a new reservation, or `None` if it has passed. `is_first` means that none was created for this schedule before. A reservation
+    /// whose first period is running may then be forced to start, but not a second time, in case someone has ended it.
     pub(super) fn new_start(&self, is_first: bool, now: Timestamp) -> Option<Timestamp> {
         let is_running = self.start <= now && self.start.checked_add(SignedDuration::from_mins(self.minutes)).is_ok_and(|end| end > now);
         if is_first && is_running && self.flags.contains(FORCE_START) {
@@ -113,12 +113,12 @@ impl Schedule {
         Some(self.next_start(now)).filter(|start| *start > now)
     }
 
-    /// Whether a reservation that has these flags lacks one.
+    /// True if a reservation with these flags lacks a flag.
     pub(super) fn lacks_a_flag(&self, flags: &BTreeSet<String>) -> bool {
         OURS.iter().chain(&FOLLOWED).any(|flag| self.flags.contains(*flag) && !flags.contains(*flag))
     }
 
-    /// Whether a reservation that has these flags has one that nobody asks for any more. Slurm takes no flag away, so it is made anew.
+    /// True if a reservation with these flags has a flag that is no longer requested. Slurm cannot remove a flag, so the reservation is recreated.
     pub(super) fn drops_a_flag(&self, flags: &BTreeSet<String>) -> bool {
         FOLLOWED.iter().any(|flag| flags.contains(*flag) && !self.flags.contains(*flag))
     }

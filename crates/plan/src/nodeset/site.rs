@@ -1,4 +1,4 @@
-//! Kubernetes nodes as places for workers, in DaemonSet mode.
+//! Kubernetes nodes as sites for workers, in DaemonSet mode.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::{Worker, fit::Fit};
 /// A Kubernetes node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Slurm's name for the worker there, which is its hostname.
+    /// Hostname of the worker there, which is also its name in Slurm.
     pub hostname: String,
     pub fit: Fit,
-    /// Why no worker can be made for it although it would take one, if so: the hostname is none, or somebody else has it.
+    /// Reason why no worker can be created although the node would accept one, if any: the hostname is invalid or taken.
     pub refusal: Option<String>,
 }
 
@@ -23,22 +23,22 @@ pub struct Sites {
 }
 
 impl Site {
-    /// Whether a worker should be there.
+    /// True if a worker should run there.
     pub fn is_wanted(&self) -> bool {
         self.fit == Fit::Yes && self.refusal.is_none()
     }
 
-    /// Whether a worker that is there may stay. A taint that keeps new ones off lets it, and so does a hostname that two nodes have: it was there first.
+    /// True if an existing worker may stay. A taint against new pods lets it stay, and so does a hostname that two nodes share: it was first.
     pub fn keeps(&self) -> bool {
         matches!(self.fit, Fit::Yes | Fit::Keeps)
     }
 }
 
 impl Sites {
-    /// Refuses nodes whose hostname another one has, or a pod of another NodeSet: Slurm would take two workers for one, and mix up their jobs.
+    /// Refuses nodes whose hostname belongs to another node or to a pod of another NodeSet: Slurm would mix up the jobs of the two workers.
     ///
-    /// `others` are the hostnames of workers of other NodeSets, with their pods. Of two nodes the one that has a worker under that name keeps it, else
-    /// the first by name.
+    /// `others` maps the hostnames of other NodeSets' workers to their pods. Of two nodes with the same hostname, the one with a worker under that
+    /// name keeps it, otherwise the first by name.
     pub fn new(mut by_node: BTreeMap<String, Site>, workers: &[Worker], others: &BTreeMap<String, String>) -> Self {
         let running = workers.iter().filter(|worker| worker.host.is_some());
         let held: BTreeMap<&str, &str> = running.filter_map(|worker| Some((worker.node.as_str(), worker.slot.node()?))).rev().collect();
@@ -72,7 +72,7 @@ impl Sites {
         self.by_node.get(node)
     }
 
-    /// On how many there should be a worker.
+    /// Number of nodes that should have a worker.
     pub fn wanted(&self) -> usize {
         self.by_node.values().filter(|site| site.is_wanted()).count()
     }

@@ -1,18 +1,18 @@
-//! Which place a worker fills.
+//! Slot of a worker in its NodeSet.
 
 use std::fmt;
 
-/// The place of a worker in its NodeSet. No two workers are wanted in one place.
+/// Slot of a worker in its NodeSet. At most one worker is wanted per slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// One of so many, by its number: StatefulSet mode.
+    /// StatefulSet mode: the worker with this ordinal.
     Ordinal(u32),
-    /// The one on this Kubernetes node: DaemonSet mode.
+    /// DaemonSet mode: the worker on this Kubernetes node.
     Node(String),
 }
 
 impl Slot {
-    /// Its number, where it has one.
+    /// The ordinal, or `None` in DaemonSet mode.
     pub fn ordinal(&self) -> Option<u32> {
         match self {
             Self::Ordinal(ordinal) => Some(*ordinal),
@@ -20,7 +20,7 @@ impl Slot {
         }
     }
 
-    /// The Kubernetes node that it is for, where it is for one.
+    /// The Kubernetes node, or `None` in StatefulSet mode.
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::Ordinal(_) => None,

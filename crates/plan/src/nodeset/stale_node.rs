@@ -1,7 +1,7 @@
-//! Records in Slurm whose pod is gone: jobs would be sent there and wait for nobody, and those that were there would never end.
+//! Stale nodes: records in Slurm whose pod is gone. Slurm would send jobs there that never start, and jobs that were there would never end.
 //!
-//! Set down, such a node gets no job and gives its jobs back to the queue. That ends none: nothing can run where there is no pod. A pod that says
-//! termination does it itself; this is for those that could not.
+//! A node that is set DOWN gets no job, and its jobs are requeued. That kills no job: nothing can run without a pod. A terminating pod does this
+//! itself; this is for pods that could not.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// Sets down, in one call, the nodes that wait for a pod that is gone or has ended.
+/// Sets DOWN, in one call, the nodes that may get or have jobs although their pod is gone or has ended.
 pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) {
     let stale_nodes = observed.stale_nodes.iter().filter(|stale_node| haunts(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm));
-    // One that has ended is deleted as soon as Slurm sees no job there, which it never would.
+    // A pod that has ended is deleted once Slurm reports no job there. Without this, Slurm would report the job forever.
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
     let ended = ended.filter(|worker| haunts(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
     plan.actions.extend(down(stale_nodes.chain(ended)));
 }
 
-/// Has those of `stale_nodes` set down that wait for a pod.
+/// The action that sets those of `stale_nodes` DOWN that may get or have jobs, or `None` if there are none.
 pub(super) fn set_down<'a>(stale_nodes: impl Iterator<Item = &'a StaleNode>) -> Option<Action> {
     down(stale_nodes.filter(|stale_node| haunts(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm)))
 }
@@ -32,13 +32,13 @@ fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> Option<Ac
     (!nodes.is_empty()).then(|| Action::SetDown { nodes: nodes.into_iter().collect(), reason: POD_GONE.to_owned() })
 }
 
-/// Whether nobody but us says anything about a record: one that Slurm set down because it does not answer says only that.
+/// True if no one but us has set the state of a record. A record that Slurm set DOWN because the node does not respond counts as ours.
 pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
     in_slurm.reason.is_empty() || in_slurm.our_reason().is_some() || in_slurm.reason.to_lowercase().contains("not responding")
 }
 
-/// Of these new workers, those whose node in Slurm waits for nobody. A job of the pod that was there before would count as running on the new one for
-/// ever, so its node is down first; that takes a moment, and only what takes longer is reported.
+/// Those of `creations` without a stale node that may get or have jobs. A job of the former pod would count as running on the new pod forever, so the
+/// node is set DOWN first. That takes a moment, and only a longer wait is reported.
 pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
     let mut free = Vec::new();
     for creation in creations {
@@ -57,7 +57,7 @@ pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, p
     free
 }
 
-/// Whether jobs may be sent there, or are there, and would never end. One that is drained and empty harms nobody, by whomever it was drained.
+/// True if jobs may be sent there, or are there and would never end. A drained and empty node does no harm, whoever drained it.
 fn haunts(in_slurm: &InSlurm) -> bool {
     let is_up = in_slurm.is_registered == Answer::Yes && !in_slurm.has("Down");
     is_up
@@ -67,11 +67,11 @@ fn haunts(in_slurm: &InSlurm) -> bool {
         }
 }
 
-/// What an administrator drained stays as it is, although its jobs hang: DOWN would come with words of ours over theirs. Slurm itself sets a node down,
-/// and keeps the words, that does not answer for `SlurmdTimeout`.
+/// True if the node may be set DOWN. A node that an administrator drained is left as it is, although its jobs hang: DOWN would overwrite the
+/// administrator's reason. Slurm itself sets a node DOWN that does not respond for `SlurmdTimeout`, and keeps the reason.
 fn may_set_down(node: &str, in_slurm: &InSlurm) -> bool {
     if in_slurm.hold == Hold::Unknown {
-        return false; // Slurm was just told
+        return false; // a command for it was just sent to Slurm
     }
     let deed = Deed {
         what: format!("set node `{node}` down"),

@@ -1,12 +1,14 @@
-//! Workers of the other scaling mode, after a switch: they leave when their jobs have ended, and no faster than those of the present mode come.
+//! Workers of the other scaling mode after a switch: they are deleted when their jobs have ended, and no faster than new workers become available.
 
 use slipway_api::slurm_node::SCALE_IN;
 
 use super::{Observed, Stage, Worker, scale_in::ranked};
 
-/// Chooses those that leave now. Those that serve nobody cost nothing; of the others so many that enough workers of both modes serve on.
+/// Chooses the workers to delete now. Workers that do not serve cost nothing. Of the others, only so many are chosen that enough workers of both
+/// modes keep serving.
 ///
-/// Where no new ones can be made, as without a Controller, none is chosen. And who was chosen stays so, or every new job would turn the plan around.
+/// If no new workers can be created, for example without a Controller, none is chosen. A chosen worker stays chosen, because otherwise every new job
+/// would change the plan.
 pub(super) fn choose<'a>(observed: &Observed<'a>) -> Vec<&'a Worker> {
     let Observed { workers, replicas, max_unavailable, now, problem, new_workers_wait, .. } = observed;
     if problem.is_some() || matches!(observed.layout, super::Layout::Untold) {
@@ -26,7 +28,7 @@ pub(super) fn choose<'a>(observed: &Observed<'a>) -> Vec<&'a Worker> {
     chosen
 }
 
-/// Whether it was chosen in an earlier pass: its node says so.
+/// True if it was chosen in an earlier reconcile, as recorded in the drain reason of its node.
 fn is_chosen(worker: &Worker) -> bool {
     worker.in_slurm.our_reason() == Some(SCALE_IN) && worker.in_slurm.has("Drain")
 }

@@ -41,7 +41,7 @@ pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
     }
 }
 
-/// What a pod shows once it was written.
+/// State that the pod shows once it has been written.
 fn shown(in_slurm: &InSlurm) -> Shown {
     let states = in_slurm.states.iter().map(|state| format!("{CONDITION_PREFIX}{state}"));
     let types = states.chain((in_slurm.is_drained == Answer::Yes).then(|| DRAINED_CONDITION.to_owned()));
@@ -58,7 +58,7 @@ pub(super) fn unknown() -> InSlurm {
     InSlurm::unknown("nobody asked Slurm")
 }
 
-/// Idle, and free to take jobs.
+/// Idle and able to get jobs.
 pub(super) fn idle() -> InSlurm {
     InSlurm { is_registered: Answer::Yes, is_drained: Answer::No, is_busy: Answer::No, hold: Hold::Open, finish: Finish::Free, ..unknown() }
 }
@@ -67,12 +67,12 @@ pub(super) fn busy() -> InSlurm {
     InSlurm { is_busy: Answer::Yes, finish: Finish::Never, ..idle() }
 }
 
-/// Drained by us, and empty.
+/// Drained by us and empty.
 pub(super) fn drained() -> InSlurm {
     InSlurm { is_drained: Answer::Yes, hold: Hold::DrainedByUs, ..idle() }
 }
 
-/// Drained by us for a scale-in, and empty.
+/// Drained by us for a scale-in and empty.
 fn emptied() -> InSlurm {
     InSlurm { is_drained: Answer::Yes, ..held(idle()) }
 }
@@ -85,7 +85,7 @@ fn held(in_slurm: InSlurm) -> InSlurm {
     InSlurm { hold: Hold::DrainedByUs, reason: format!("{REASON_PREFIX}{SCALE_IN}"), ..in_slurm }
 }
 
-/// Set down by the preStop hook of a pod, and back.
+/// Set DOWN by the preStop hook of a former pod, and responding again.
 fn down() -> InSlurm {
     InSlurm { hold: Hold::DownByUs, reason: format!("{REASON_PREFIX}Pod is terminating"), states: vec!["Down"], ..idle() }
 }
@@ -111,7 +111,7 @@ pub(super) fn unregistered() -> InSlurm {
 static NOTHING_SEEN: SeenChildren = SeenChildren::new();
 static NO_BACKOFF: ReplacementBackoff = ReplacementBackoff::new();
 static NO_MAINTENANCE: Maintenance = Maintenance::none(String::new());
-/// The template that workers are made from here.
+/// The template that workers are created from in these tests.
 static ONE_REVISION: LazyLock<Revisions> = LazyLock::new(|| {
     let stored = Revision { name: "w-now".to_owned(), uid: "uid-now".to_owned(), hash: "now".to_owned(), number: 1, meaning: "now".into() };
     Revisions { meaning: "now".into(), data: serde_json::Value::Null, stored: vec![stored], keep: 0 }
@@ -154,13 +154,13 @@ fn plan(workers: &[Worker], replicas: usize) -> Plan {
     nodeset(observed(workers, replicas))
 }
 
-/// What is done, in words; without what pods and nodes say of each other.
+/// The planned actions as text, without updates of pod conditions, pod labels and node comments.
 pub(super) fn words(plan: &Plan) -> Vec<String> {
     let says = |action: &&Action| matches!(action, Action::ShowConditions { .. } | Action::MarkPod { .. } | Action::Describe { .. });
     plan.actions.iter().filter(|action| !says(action)).map(ToString::to_string).collect()
 }
 
-/// What is done about pods and said about nodes, without what pods and nodes show of each other.
+/// The planned actions as text, without updates of pod conditions, pod labels and node comments.
 fn deeds(plan: &Plan) -> Vec<String> {
     let shows = |action: &&Action| matches!(action, Action::ShowConditions { .. } | Action::MarkPod { .. } | Action::Describe { .. });
     plan.actions.iter().filter(|action| !shows(action)).map(ToString::to_string).collect()

@@ -1,4 +1,4 @@
-//! Which workers are replaced because the template has changed.
+//! Choice of workers to replace because the template has changed.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,29 @@ use slipway_api::slurm_node::UPDATE;
 use super::{Finish, Observed, Stage, Worker, scale_in::ranked};
 use crate::gate::Answer;
 
-/// How workers get a changed template.
+/// Rollout strategy for a changed template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// A few at a time.
+    /// A few workers at a time.
     Rolling,
-    /// When somebody deletes their pods.
+    /// Each worker when someone deletes its pod.
     OnDelete,
-    /// All of them in a maintenance.
+    /// All workers in a maintenance.
     Scheduled,
 }
 
 /// Chooses outdated workers to drain and replace, among those that stay.
 ///
-/// Every worker that does not serve counts against the budget, whatever the cause: one that is missing, one that does not come up, one that Slurm does
-/// not know. So a template that breaks workers breaks no more of them than the budget, and those are the first to be replaced when it is mended. While no
-/// worker can be made, such as for want of a Secret, nobody is given up for one.
+/// Every worker that does not serve counts against the budget, whatever the cause: it is missing, does not start, or is not registered in Slurm. So a
+/// broken template breaks no more workers than the budget, and those are replaced first when it is fixed. While no worker can be created, for example
+/// because a Secret is missing, none is chosen.
 ///
-/// A worker that was chosen stays so until it is replaced, with one exception: a job that began in the moment of the choice could use up the budget for
-/// days while other workers are idle. Such a worker is released for an idle one, never for another busy one, or every new job would turn the plan around.
-/// Its drain counts against the budget until Slurm has lifted it.
+/// A chosen worker stays chosen until it is replaced, with one exception: a job that started at the moment of the choice could use up the budget for
+/// days while other workers are idle. Such a worker is released for an idle one, never for another busy one, because otherwise every new job would
+/// change the plan. Its drain counts against the budget until Slurm has lifted it.
 ///
-/// In a maintenance all of them are replaced, and only as long as it lasts: who still has a job at its end takes new ones again, until the next.
+/// In a maintenance all outdated workers are replaced, but only while it lasts: a worker that still has a job at its end takes new jobs again until
+/// the next maintenance.
 pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) -> Vec<&'a Worker> {
     let Observed { replicas, max_unavailable, update, now, .. } = *observed;
     if observed.problem.is_some() {
@@ -36,7 +37,7 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
     }
     let mut staying = observed.counted();
     staying.retain(|worker| worker.stage != Stage::Going && !leaving.contains(&worker.name));
-    // What a Kubernetes node is called is not of the template: that its worker follows was asked for just there.
+    // The hostname of a Kubernetes node is not part of the template. Changing it is itself the request to replace the worker.
     let is_replaced = |worker: &Worker| match update {
         Update::Rolling => observed.is_outdated(worker),
         Update::Scheduled => observed.is_outdated(worker) && (observed.maintenance.has(worker) || never_came_up(worker)),
@@ -55,7 +56,7 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
     let released = busy.len() - kept;
     chosen.extend(ranked(busy).into_iter().take(kept));
     let mut serving = staying.iter().filter(|worker| worker.serves(now) && !is_chosen(worker)).count();
-    // Those on their way: new ones that do not serve yet, and places without a worker.
+    // Replacements in progress: new workers that do not serve yet, and slots without a worker.
     let coming =
         staying.iter().filter(|worker| !is_replaced(worker) && !worker.serves(now)).count() + replicas.saturating_sub(staying.len());
     let has_room = |chosen: &[&Worker]| coming + released + chosen.len() < max_unavailable;
@@ -76,7 +77,7 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
     chosen
 }
 
-/// How many must stay available while workers are replaced. In a maintenance nobody counts on any.
+/// Number of workers that must stay available during a replacement. In a maintenance it is zero.
 pub(super) fn floor(observed: &Observed<'_>) -> usize {
     match observed.update {
         Update::Scheduled => 0,
@@ -84,12 +85,12 @@ pub(super) fn floor(observed: &Observed<'_>) -> usize {
     }
 }
 
-/// Whether it does not start and Slurm has nothing there that could run a job. It has not to wait for a maintenance: nobody would notice that it was gone.
+/// True if the pod does not start and Slurm has no node there that could run a job. It need not wait for a maintenance: deleting it affects no one.
 fn never_came_up(worker: &Worker) -> bool {
     worker.stage == Stage::Starting && (worker.in_slurm.is_registered == Answer::No || worker.in_slurm.has("Down"))
 }
 
-/// Whether it was chosen in an earlier pass: its node says so.
+/// True if it was chosen in an earlier reconcile, as recorded in the drain reason of its node.
 fn was_chosen(worker: &Worker) -> bool {
     worker.in_slurm.our_reason() == Some(UPDATE) && worker.in_slurm.has("Drain")
 }

@@ -1,4 +1,4 @@
-//! A worker, as it was observed.
+//! Observed state of a worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,95 +14,95 @@ pub struct Worker {
     pub name: String,
     pub slot: Slot,
     pub uid: String,
-    /// Since when the pod has been there, as far as is known.
+    /// Creation time of the pod, if known.
     pub created: Option<Timestamp>,
     pub stage: Stage,
-    /// What the pod itself says about that.
+    /// Phase that the pod itself reports.
     pub phase: Phase,
-    /// Since when it has been ready, if it is.
+    /// Time since which it has been ready, if it is.
     pub ready_since: Option<Timestamp>,
-    /// From when on it counts as available, if it stays ready.
+    /// Time from which it counts as available, if it stays ready.
     pub available_from: Option<Timestamp>,
-    /// When the time that it was given to end is up, if it is being deleted.
+    /// End of its termination grace period, if it is being deleted.
     pub gone_by: Option<Timestamp>,
-    /// The Kubernetes node that it is on, once it has one.
+    /// The Kubernetes node that it runs on, once assigned.
     pub host: Option<Host>,
-    /// Of the template that it was made from.
+    /// Hash of the template that it was created from.
     pub hash: String,
-    /// Whether that one means the same as the present one.
+    /// True if that template means the same as the current one.
     pub is_current: bool,
-    /// The lower, the sooner it leaves when the NodeSet shrinks.
+    /// Workers with a lower cost are deleted first when the NodeSet is scaled in.
     pub deletion_cost: i32,
-    /// Whether a user marked it so that no job comes to it.
+    /// True if a user cordoned it, so that it gets no new job.
     pub is_cordoned: bool,
-    /// What a user permits when it is to leave and jobs are running.
+    /// Treatment of running jobs when it is to be deleted.
     pub job_policy: JobPolicy,
-    /// Name of its node in Slurm, and what Slurm says about that.
+    /// Name of its Slurm node; `in_slurm` is the state that Slurm reports for it.
     pub node: String,
     pub in_slurm: InSlurm,
     pub record: Record,
-    /// What the pod shows of its node.
+    /// State of its Slurm node that the pod shows.
     pub shown: Shown,
-    /// What keeps it from getting ready, when the kubelet or the scheduler said so.
+    /// Reason why it does not become ready, if the kubelet or the scheduler reports one.
     pub trouble: Option<String>,
 }
 
-/// How far a worker pod is in its life.
+/// Stage in the life of a worker pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Starting,
     Ready,
-    /// Its containers ended and will not come back.
+    /// Its containers ended and will not be restarted.
     Ended,
-    /// It is being deleted.
+    /// It is terminating.
     Going,
 }
 
-/// What a pod says about its own life; the sooner it leaves when the NodeSet shrinks, the smaller.
+/// Phase that a pod reports; smaller ones are deleted first when the NodeSet is scaled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// It does not run yet, or not any more.
+    /// It is not running yet, or no longer.
     Pending,
-    /// Nobody hears from its kubelet.
+    /// Its kubelet is unreachable.
     Unknown,
     Running,
 }
 
-/// The Kubernetes node that a worker is on.
+/// The Kubernetes node that a worker runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     pub name: String,
-    /// Why no new work should come there, if so: it is cordoned, or has a condition that counts as a reason.
+    /// Reason why no new jobs should start there, if any: it is cordoned, or has a condition that counts as a reason.
     pub cordon: Option<String>,
-    /// Where it says that it is in the network, or what is wrong with that; nothing where it does not say.
+    /// Topology from its annotation, or the error in it; `None` without annotation.
     pub topology: Option<Result<String, String>>,
-    /// What it says that it has, with our prefix, or what is wrong with that; nothing where the node itself is not known.
+    /// Features from its annotation, with our prefix, or the error in them; `None` if the node itself is unknown.
     pub features: Option<Result<BTreeSet<String>, String>>,
 }
 
-/// What a pod shows of its node in Slurm.
+/// State of a Slurm node as shown on its pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// Our conditions that are `True`, by type, with their messages.
     pub conditions: BTreeMap<String, String>,
-    /// Whether it is marked as busy, so that it is not evicted.
+    /// True if it is labeled as busy, so that it is not evicted.
     pub is_protected: bool,
-    /// When its last job ends, as the pod says.
+    /// End of its last job, as annotated on the pod.
     pub deadline: Option<String>,
 }
 
-/// A record in Slurm that says it belongs to a NodeSet, and no pod is behind it.
+/// A record in Slurm that names a NodeSet as its owner and has no pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaleNode {
     pub node: String,
-    /// The pod that was behind it.
+    /// The pod that it belonged to.
     pub pod: String,
     pub in_slurm: InSlurm,
     pub record: Record,
     pub info: Option<PodInfo>,
 }
 
-/// What the names of a worker's claims end with: the name of its pod, or, where that says nothing, its hostname.
+/// Suffix of the names of a worker's claims: the pod name, or the hostname if the pod name has no meaning.
 pub fn claimant(slot: &Slot, pod: &str, hostname: &str, nodeset: &str) -> String {
     match slot {
         Slot::Ordinal(_) => pod.to_owned(),
@@ -111,22 +111,22 @@ pub fn claimant(slot: &Slot, pod: &str, hostname: &str, nodeset: &str) -> String
 }
 
 impl Worker {
-    /// What the names of its claims end with.
+    /// Suffix of the names of its claims.
     pub fn claimant(&self, nodeset: &str) -> String {
         claimant(&self.slot, &self.name, &self.node, nodeset)
     }
 
-    /// Whether it has been ready for as long as the NodeSet asks.
+    /// True if it has been ready for as long as the NodeSet requires.
     pub fn is_available(&self, now: Timestamp) -> bool {
         self.stage == Stage::Ready && self.available_from.is_some_and(|from| from <= now)
     }
 
-    /// Whether it is available and, as far as is known, jobs can come to it.
+    /// True if it is available and, as far as is known, can get jobs.
     pub fn serves(&self, now: Timestamp) -> bool {
         self.is_available(now) && !self.is_unregistered()
     }
 
-    /// Whether it is up and Slurm says that it has no record of it: it serves nobody, whatever its probes say.
+    /// True if it is ready and Slurm has no record of it: it gets no jobs, whatever its probes report.
     pub fn is_unregistered(&self) -> bool {
         self.stage == Stage::Ready && self.in_slurm.is_registered == Answer::No
     }

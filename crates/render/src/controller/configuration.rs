@@ -1,4 +1,4 @@
-//! All files of a configuration in one ConfigMap: they were checked together, so they change together.
+//! All files of a configuration in one ConfigMap: they are checked together, so they change together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,18 +19,18 @@ use slipway_slurm::{
 use super::{ConfigFiles, References, Scripts, slurm_conf};
 use crate::{Invalid, metadata::Marks, restapi};
 
-/// The files of a configuration by their names, and what there is to say about how they came to be.
+/// The files of a configuration by name, and notes for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     pub files: BTreeMap<String, Vec<u8>>,
-    /// What was left out or overridden, as sentences.
+    /// Settings that were left out or overridden, as sentences.
     pub notes: Vec<String>,
 }
 
 impl Configuration {
-    /// SHA-256 over contents, and over names where there are more files than those that every cluster has.
+    /// SHA-256 over the contents, and over the names if there are more files than slurm.conf and cgroup.conf, which every cluster has.
     ///
-    /// With these two alone it is what other programs compute from the ConfigMap.
+    /// With these two alone it is the hash that other programs compute from the ConfigMap.
     pub fn hash(&self) -> String {
         let mut files = self.files.clone();
         let is_usual = |file: &str| [image::SLURM_CONF, image::CGROUP_CONF].contains(&file);
@@ -41,7 +41,7 @@ impl Configuration {
         digest::of_map(&files)
     }
 
-    /// The configuration that a live ConfigMap carries.
+    /// The configuration in a live ConfigMap.
     pub fn of_config_map(body: &Value) -> Self {
         let entries = |field: &str| body[field].as_object().into_iter().flatten();
         let texts = entries("data").filter_map(|(file, text)| Some((file.clone(), text.as_str()?.as_bytes().to_vec())));
@@ -74,7 +74,7 @@ pub(super) fn config_map(controller: &SlurmController, configuration: &Configura
     Child::new(ChildKind::ConfigMap, namespace, &name::controller_config(name), body)
 }
 
-/// What slurmctld reads.
+/// The configuration that slurmctld reads.
 pub(super) fn full(controller: &SlurmController, references: &References) -> Result<Configuration, Invalid> {
     let References { config_files, scripts, jwks, accounting, nodesets, slurm_key_hash: _, jwt_key_hash: _ } = references;
     let Scripts { prolog, epilog, prolog_slurmctld, epilog_slurmctld } = scripts;
@@ -100,7 +100,7 @@ pub(super) fn full(controller: &SlurmController, references: &References) -> Res
     Ok(Configuration { files, notes })
 }
 
-/// What clients of a slurmctld outside read.
+/// The configuration that clients of an external slurmctld read.
 pub(super) fn external(controller: &SlurmController, references: &References) -> Result<Configuration, Invalid> {
     let text = slurm_conf::external(controller, slurm_conf::accounting_host(references.accounting.as_ref())?)?.text(&slurm_conf::LAYOUT);
     let notes = unused_outside(controller).into_iter().map(|field| {
@@ -109,7 +109,7 @@ pub(super) fn external(controller: &SlurmController, references: &References) ->
     Ok(Configuration { files: BTreeMap::from([(image::SLURM_CONF.to_owned(), text.into_bytes())]), notes: notes.collect() })
 }
 
-/// Fields about a configuration that a slurmctld outside has of its own.
+/// Configuration fields that are set although an external slurmctld does not use them.
 fn unused_outside(controller: &SlurmController) -> Vec<&'static str> {
     let spec = &controller.spec;
     let has = |list: &Option<Vec<_>>| list.as_ref().is_some_and(|list| !list.is_empty());
@@ -125,7 +125,7 @@ fn unused_outside(controller: &SlurmController) -> Vec<&'static str> {
     fields.into_iter().filter_map(|(field, is_set)| is_set.then_some(field)).collect()
 }
 
-/// The user's files, and whose they are.
+/// The user's files, and their origins.
 #[derive(Default)]
 struct Gathered {
     files: BTreeMap<String, Vec<u8>>,
@@ -134,7 +134,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Adds the files of ConfigMaps. One that is named twice is taken once; two with the same key leave no way to tell which is meant.
+    /// Adds the files of ConfigMaps. A ConfigMap named twice is added once. Fails if two have the same key: which one is meant cannot be known.
     fn add(&mut self, config_maps: &[ConfigFiles], field: &str) -> Result<(), Invalid> {
         for ConfigFiles { name, files } in config_maps {
             for (file, content) in files {
@@ -161,7 +161,7 @@ impl Gathered {
     }
 }
 
-/// What is wrong with a file that only the operator may write. `plan::finding` says the same of spec.configFileRefs.
+/// Problem with a file that only the operator may write. `plan::finding` reports the same for spec.configFileRefs.
 fn reserved(config_map: &str, file: &str, instead: &str) -> String {
     format!("names ConfigMap `{config_map}` with a key `{file}`, a file that only the operator writes: take the key out and {instead}")
 }

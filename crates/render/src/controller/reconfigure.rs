@@ -1,17 +1,17 @@
-//! The sidecar that asks slurmctld to read its files again when they changed.
+//! Sidecar that runs `scontrol reconfigure` when the configuration files have changed.
 
 use serde_json::{Value, json};
 use slipway_api::{Raw, env, image, volume};
 
 use crate::merge;
 
-/// Runs in bash. Its first look at the files is before slurmctld's, because the kubelet starts it first.
+/// Bash script. It reads the files before slurmctld does, because the kubelet starts it first.
 const SCRIPT: &str = include_str!("reconfigure.sh");
 
-/// The file in [`volume::APPLIED`].
+/// Name of the file in [`volume::APPLIED`].
 const APPLIED_FILE: &str = "hash";
 
-/// Runs in slurmctld's own image unless the user names another: any with tini, bash, sha256sum and scontrol will do.
+/// The sidecar container. It runs in slurmctld's image unless the user names another: any image with tini, bash, sha256sum and scontrol works.
 pub(super) fn container(user: Option<&Raw>, daemon_image: &str, replicas: i32) -> Value {
     let mut variables = vec![
         json!({ "name": env::CONFIG_DIR, "value": image::CONFIG_DIR }),

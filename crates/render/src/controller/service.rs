@@ -13,10 +13,10 @@ use crate::{
 };
 
 const PORT: &str = "slurmctld";
-/// The port that running daemons dial, because slurm.conf names it, where clients have another.
+/// Name of the extra port if clients use another one: running daemons connect to 6817, because slurm.conf names it.
 const DAEMON_PORT: &str = "slurmctld-6817";
 
-/// Gives each slurmctld pod a DNS name.
+/// Headless Service that gives each slurmctld pod a DNS name.
 pub(super) fn headless(controller: &SlurmController) -> Child {
     let name = crate::identity(&controller.metadata).1;
     let pods = selector(Component::Controller.selector(name));
@@ -24,7 +24,7 @@ pub(super) fn headless(controller: &SlurmController) -> Child {
     child(controller, &name::controller_headless_service(name), &spec)
 }
 
-/// Leads to the active slurmctld.
+/// Service that leads to the active slurmctld.
 pub(super) fn client(controller: &SlurmController) -> Child {
     let name = crate::identity(&controller.metadata).1;
     let mut pods = selector(Component::Controller.selector(name));
@@ -38,7 +38,7 @@ pub(super) fn client(controller: &SlurmController) -> Child {
     child(controller, &name::controller_service(name), &spec)
 }
 
-/// An address for one slurmctld of several, which stays while its pod is absent.
+/// Service of one slurmctld of several. Its address remains while the pod is absent.
 pub(super) fn of_pod(controller: &SlurmController, index: i32) -> Child {
     let name = crate::identity(&controller.metadata).1;
     let mut pods = selector(Component::Controller.selector(name));

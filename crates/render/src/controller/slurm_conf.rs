@@ -1,4 +1,4 @@
-//! What slurm.conf says about a Controller and its NodeSets.
+//! slurm.conf of a Controller and its NodeSets.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     nodeset::{slurm_lines, slurm_nodeset},
 };
 
-/// Where the images have things.
+/// User, ports and paths in the images.
 pub const LAYOUT: Layout = Layout {
     slurm_user: image::SLURM_USER,
     slurmctld_port: image::SLURMCTLD_PORT,
@@ -28,7 +28,7 @@ pub const LAYOUT: Layout = Layout {
     jwks: image::JWKS_FILE,
 };
 
-/// slurm.conf of a slurmctld here, and what was left out of it.
+/// slurm.conf of a slurmctld that runs here, and notes on what was left out.
 pub(super) fn full(
     controller: &SlurmController,
     nodesets: &[NodeSet],
@@ -41,8 +41,8 @@ pub(super) fn full(
     let host = |text: String| HostName::parse(&text).map_err(|error| Invalid::name("metadata.name", &error));
     let has_backups = replicas(controller) > 1;
     let hosts = (0..replicas(controller)).map(|index| {
-        // A pod's own name does not resolve while the pod is absent, and clients wait for it. The address of its Service always does,
-        // and refuses at once. One slurmctld alone needs neither: clients use the address below.
+        // A pod's own DNS name does not resolve while the pod is absent, and clients wait for it. The DNS name of its Service always resolves, and
+        // connections are refused immediately. A single slurmctld needs neither: clients use `address` below.
         let address = if has_backups {
             name::controller_pod_service_dns(name, index, namespace)
         } else {
@@ -65,7 +65,7 @@ pub(super) fn full(
     Ok((conf, notes))
 }
 
-/// slurm.conf for clients of a slurmctld outside.
+/// slurm.conf for clients of an external slurmctld.
 pub(super) fn external(controller: &SlurmController, accounting: Option<conf::AccountingHost>) -> Result<ExternalConf, Invalid> {
     let (host, port) = external_host(controller)?;
     Ok(ExternalConf { cluster_name: super::cluster_name(controller)?, host, port, accounting })
@@ -77,9 +77,9 @@ pub(super) fn accounting_host(accounting: Option<&AccountingHost>) -> Result<Opt
     Ok(Some(conf::AccountingHost { host, port }))
 }
 
-/// The lines of all NodeSets, by the NodeSets' names, and a sentence for each that was left out.
+/// Lines of all NodeSets, sorted by NodeSet name, and a note for each NodeSet that was left out.
 ///
-/// Of two NodeSets with one name in Slurm the older keeps its lines: a partition that stands twice ends slurmctld.
+/// If two NodeSets have the same name in Slurm, the older one keeps its lines: slurmctld exits on a duplicate partition.
 fn lines(nodesets: &[NodeSet]) -> (Vec<NodeSetLine>, Vec<String>) {
     fn own(nodeset: &NodeSet) -> &str {
         crate::identity(&nodeset.metadata).1
@@ -106,8 +106,8 @@ fn lines(nodesets: &[NodeSet]) -> (Vec<NodeSetLine>, Vec<String>) {
     (lines.into_values().collect(), notes.into_values().collect())
 }
 
-/// The lines of a NodeSet. One that is wrong says so itself and takes nobody with it: without a proper name it has no lines. With a wrong
-/// partition it keeps its node set, because the user's own lines may name it, and slurmctld would not start without.
+/// Lines of a NodeSet, or `None` if its name is invalid. An invalid NodeSet reports its own error and does not affect others. With an invalid
+/// partition it keeps its node set, because the user's own lines may name it, and slurmctld would not start without it.
 fn line(nodeset: &NodeSet) -> Option<NodeSetLine> {
     slurm_lines(nodeset).ok().or_else(|| slurm_nodeset(nodeset).ok().map(NodeSetLine::new))
 }

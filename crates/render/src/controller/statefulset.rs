@@ -47,14 +47,14 @@ pub(super) fn statefulset(controller: &SlurmController, references: &References,
     Ok(Child::new(ChildKind::StatefulSet, namespace, &name::controller_workload(name), body))
 }
 
-/// Labels and annotations of the pod. A hash that changes makes a new pod.
+/// Labels and annotations of the pod. A changed hash replaces the pod.
 fn pod_marks(marks: Marks, controller: &SlurmController, references: &References, config_hash: &str) -> Marks {
     let mut marks = marks
         .annotation(annotation::DEFAULT_CONTAINER, Component::Controller.daemon())
         .annotation(annotation::SLURM_KEY_HASH, &references.slurm_key_hash)
         .annotation(annotation::JWT_KEY_HASH, &references.jwt_key_hash);
     if replicas(controller) == 1 {
-        // One slurmctld alone is the active one from the start: its Service need not wait for anyone to say so.
+        // A single slurmctld is active from the start: its Service need not wait for the operator to label it.
         marks = marks.label(label::CONTROLLER_ACTIVE, "true");
     }
     if !controller.spec.inplace_reconfigure {
@@ -98,7 +98,7 @@ fn container(controller: &SlurmController) -> Result<Value, Invalid> {
         "name": daemon,
         "ports": [{ "name": daemon, "containerPort": image::SLURMCTLD_PORT, "protocol": "TCP" }],
         "securityContext": { "runAsNonRoot": true, "runAsUser": image::SLURM_UID, "runAsGroup": image::SLURM_UID },
-        // The last line of a slurmctld that ended says why; so it can be told on the Controller.
+        // The last log line of a slurmctld that exited contains the cause, so that the Controller can report it.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             { "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true },
@@ -116,7 +116,7 @@ fn volumes(controller: &SlurmController) -> Result<Value, Invalid> {
     let (_, name) = crate::identity(&controller.metadata);
     let spec = &controller.spec;
     let (jwt_key, jwt_field) = spec.jwt_key();
-    // Nothing of the user's directly: slurmctld reads only files that were checked.
+    // No ConfigMap of the user is mounted directly: slurmctld reads only files that were checked.
     let sources = [
         json!({ "configMap": { "name": name::controller_config(name) } }),
         key_source(spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef", image::SLURM_KEY_FILE)?,
@@ -135,12 +135,12 @@ fn volumes(controller: &SlurmController) -> Result<Value, Invalid> {
     match claim_name(&persistence) {
         Some(claim) => volumes.push(json!({ "name": volume::STATESAVE, "persistentVolumeClaim": { "claimName": claim } })),
         None if !persistence.enabled => volumes.push(json!({ "name": volume::STATESAVE, "emptyDir": {} })),
-        None => {} // the claim template brings its own volume
+        None => {} // the claim template adds its own volume
     }
     Ok(volumes.into())
 }
 
-/// One key of a Secret as one file.
+/// Volume source with one key of a Secret as one file.
 pub(crate) fn key_source(key: Option<&SecretKeyRef>, field: &str, file: &str) -> Result<Value, Invalid> {
     let Some(key) = key.filter(|key| !key.name.is_empty()) else {
         return Err(Invalid::new(field, "is not set: name the Secret and the key that hold it"));
@@ -152,7 +152,7 @@ fn claim_name(persistence: &Persistence) -> Option<&str> {
     persistence.existing_claim.as_deref().filter(|claim| persistence.enabled && !claim.is_empty())
 }
 
-/// The user's claim spec; what a claim cannot be without is filled in.
+/// The user's claim spec, with defaults for required fields.
 fn claim_spec(persistence: Persistence) -> Value {
     let mut spec = Value::from(persistence.claim);
     if spec.get("accessModes").is_none() {

@@ -141,7 +141,7 @@ fn cgroup_conf_is_ours_unless_the_user_brings_one() {
     assert_eq!(ours["data"]["cgroup.conf"], "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n");
 }
 
-/// Every change of a source that shows in the configuration.
+/// Changes of each source that change the configuration.
 fn changed_configurations() -> Vec<References> {
     vec![
         References { nodesets: vec![], ..references() },
@@ -365,7 +365,7 @@ proptest! {
         let bare = slurm_conf(&controller, vec![]).lines().count();
         let set = nodeset(&name, hostname.as_deref(), config.as_deref());
         let lines = slurm_conf(&controller, vec![set]).lines().count();
-        // None, or a headline of two with a node set and perhaps a partition.
+        // None, or a heading of two lines with a node set and possibly a partition.
         prop_assert!([0, 3, 4].contains(&(lines - bare)), "{} more lines", lines - bare);
 
         controller.spec.cluster_name = Some(cluster);

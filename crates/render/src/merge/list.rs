@@ -1,24 +1,24 @@
-//! Two lists become one.
+//! Merges two lists.
 
 use serde_json::Value;
 use slipway_api::env;
 
 use super::{Fields, Patch, fresh, over_object};
 
-/// How two lists become one. Kubernetes' own merge keys decide where it has one.
+/// Rule by which two lists merge. If Kubernetes has a merge key for a list, it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// Items with the same keys merge, others are added.
     Merge(&'static [&'static str]),
-    /// The same for a choice of one: fields of ours that the user's item does not have go, or there would be two volume sources.
+    /// Like `Merge`, for a choice of one: generated fields that the user's item lacks are removed, or there would be two volume sources.
     Choose(&'static [&'static str]),
-    /// Of items with the same key the user's counts.
+    /// The user's item replaces the generated one with the same key.
     ReplaceBy(&'static str),
-    /// The user's items come behind ours, and none twice: they keep the pod working.
+    /// The user's items are appended without duplicates: the generated ones keep the pod working.
     Union,
-    /// The user's items come behind ours.
+    /// The user's items are appended.
     Append,
-    /// The user's list counts, also when it is empty.
+    /// The user's list replaces the generated one, even if it is empty.
     Whole,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn rule(field: &str) -> Rule {
     }
 }
 
-/// `ours`, if there is such a list, with the user's items; nothing where there is none and none comes about.
+/// `ours`, if there is such a list, merged with the user's items, or `None` if there is no list and nothing to add.
 pub(super) fn over(field: &str, ours: Option<Vec<Value>>, user: &[Value]) -> Option<Vec<Value>> {
     let rule = rule(field);
     let is_replaced = rule == Rule::Whole || user.iter().any(|item| is(item, Patch::Replace));
@@ -71,7 +71,7 @@ fn is(item: &Value, patch: Patch) -> bool {
 }
 
 impl Rule {
-    /// Whether the user's `item` is about `known`, or just the same.
+    /// True if the user's `item` has the same keys as `known`, or equals it.
     fn is_same(self, known: &Value, item: &Value) -> bool {
         let has_keys = match self {
             Self::Merge(keys) | Self::Choose(keys) => keys.iter().all(|key| has_same(key, known, item)),
@@ -82,7 +82,7 @@ impl Rule {
         has_keys || item.as_object().map_or(known == item, |fields| known.as_object() == Some(&fresh(fields)))
     }
 
-    /// The user's `item` into `known`, which it is about.
+    /// Merges the user's `item` into `known`, which has the same keys.
     fn join(self, known: &mut Value, item: &Fields) {
         match (self, known.as_object_mut()) {
             (Self::Merge(_), Some(known)) => over_object(known, item),
@@ -104,14 +104,14 @@ impl Rule {
     }
 }
 
-/// Whether both have `key`, with the same value.
+/// True if both have `key` with the same value.
 fn has_same(key: &str, known: &Value, item: &Value) -> bool {
     let default = || (key == "protocol").then_some("TCP").map(Value::from);
     let of = |value: &Value| value.get(key).cloned().or_else(default);
     of(item).is_some_and(|wanted| of(known) == Some(wanted))
 }
 
-/// The options of sackd, ours before the user's: without ours it would not know where slurmctld is.
+/// The options of sackd, ours before the user's: without ours it would not find slurmctld. `None` for other variables.
 fn joined_options(known: &Fields, item: &Fields) -> Option<String> {
     let text = |variable: &Fields| variable.get("value").and_then(Value::as_str).map(str::to_owned);
     let is_joined = item.get("name").and_then(Value::as_str) == Some(env::SACKD_OPTIONS);

@@ -66,8 +66,8 @@ fn a_probe_has_one_action(#[case] user: Value, #[case] expected: Value) {
     );
 }
 
-/// One row for each list of a container or a pod spec that does not simply count as written. The user's items are one about an item of ours and
-/// a new one.
+/// One row for each list of a container or a pod spec that is not simply replaced. The user's items are one that matches an item of ours and a new
+/// one.
 #[rstest]
 #[case("containers", json!([{"name": "a", "image": "i", "tty": true}]), json!([{"name": "b"}, {"name": "a", "image": "j"}]),
     json!([{"name": "a", "image": "j", "tty": true}, {"name": "b"}]))]
@@ -121,7 +121,7 @@ fn options_of_sackd_keep_the_address_of_slurmctld(#[case] theirs: Value, #[case]
     assert_eq!(merged(&base, &user), json!({"env": [{"name": "SACKD_OPTIONS", "value": expected}]}));
 }
 
-/// Everything that the public charts send when their user set nothing.
+/// Everything that the public charts send if their user sets nothing.
 #[test]
 fn what_charts_send_by_default_changes_nothing() {
     let base = json!({
@@ -139,7 +139,7 @@ fn what_charts_send_by_default_changes_nothing() {
     assert_eq!(merged(&json!({}), &pod), json!({}), "nor is anything added");
 }
 
-/// Objects as users could write them: fields of every rule, and any value.
+/// Objects that users could write: fields of every rule, and any value.
 fn fields(depth: u32) -> BoxedStrategy<Value> {
     let scalar = prop_oneof![Just(json!(null)), Just(json!(false)), (0..2).prop_map(|number| json!(number)), "[ab]?".prop_map(Value::from)];
     let scalars = prop::collection::vec("[abc]", 0..3).prop_map(Value::from).boxed();

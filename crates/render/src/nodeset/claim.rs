@@ -8,10 +8,10 @@ use slipway_api::{NodeSet, Raw, Retention, label::Component, name, owner, volume
 use super::ssh;
 use crate::Invalid;
 
-/// What users may write in the metadata of a claim template beside its name.
+/// Fields that users may set in the metadata of a claim template besides its name.
 const METADATA: [&str; 3] = ["annotations", "finalizers", "labels"];
 
-/// A claim template, and the claim that one worker has from it.
+/// A claim template, and the claim that one worker gets from it.
 struct Named<'a> {
     template: &'a Raw,
     /// Also the name of the pod's volume.
@@ -24,7 +24,7 @@ pub(super) fn claims(nodeset: &NodeSet, pod: &str) -> Result<Vec<Value>, Invalid
     Ok(named(nodeset, pod)?.iter().map(|named| claim(nodeset, named)).collect())
 }
 
-/// The volumes of one worker's pod with those of its claims, which take the place of others of the same name.
+/// The volumes of one worker's pod with those of its claims, which replace others of the same name.
 pub(super) fn with_claims(volumes: &Value, nodeset: &NodeSet, pod: &str) -> Result<Value, Invalid> {
     let named = named(nodeset, pod)?;
     let is_claimed = |volume: &Value| named.iter().any(|named| volume["name"] == named.volume);
@@ -59,7 +59,7 @@ fn named<'a>(nodeset: &'a NodeSet, pod: &str) -> Result<Vec<Named<'a>>, Invalid>
     named.collect()
 }
 
-/// What the user wrote, for one worker. Fields that we do not know are passed on.
+/// The claim of one worker, as the user wrote it. Unknown fields are kept.
 fn claim(nodeset: &NodeSet, Named { template, claim, .. }: &Named<'_>) -> Value {
     let (namespace, set) = crate::identity(&nodeset.metadata);
     let mut body = Value::from((*template).clone());
@@ -82,7 +82,7 @@ fn claim(nodeset: &NodeSet, Named { template, claim, .. }: &Named<'_>) -> Value 
     body
 }
 
-/// Whether claims go when the NodeSet is deleted.
+/// True if claims are deleted with the NodeSet.
 fn is_deleted_with(nodeset: &NodeSet) -> bool {
     nodeset.spec.persistent_volume_claim_retention_policy.is_some_and(|policy| policy.when_deleted == Retention::Delete)
 }

@@ -9,23 +9,23 @@ use slipway_slurm::{
     item::Item,
 };
 
-/// The devices that Kubernetes gives to slurmd.
+/// Devices that Kubernetes assigns to slurmd.
 pub fn devices(nodeset: &NodeSet) -> Devices {
     let pod = nodeset.spec.template.as_ref().and_then(|template| template.spec.as_ref());
     device::devices(nodeset.spec.slurmd.as_ref(), pod)
 }
 
-/// What the user says in `spec.extraConf` that the nodes have; `None` where they say nothing, or where the whole text is wrong.
+/// GRES that the user sets in `spec.extraConf`, or `None` if it sets none or if the text is invalid.
 pub fn stated(nodeset: &NodeSet) -> Option<Result<Vec<Gres>, NotGres>> {
     let items = Item::parse_all(nodeset.spec.extra_conf.as_deref().unwrap_or_default()).ok()?;
-    // Of two the last counts.
+    // The last one wins.
     items.iter().rev().find(|item| item.is("Gres")).map(|item| gres::parse(item.value()))
 }
 
-/// What we tell slurmctld about the GPUs of a node where the user does not.
+/// `Gres` that the operator sets for the GPUs of a node if the user does not, or `None`.
 ///
-/// slurmd finds GPUs by itself, and their type, unless gres.conf names devices: then it takes what `Gres` says and no more. With a `Gres` that
-/// it finds no device for, Slurm drains the node. So it gets one in that case alone, where gres.conf has the devices and slurm.conf the type.
+/// slurmd detects GPUs and their type by itself, unless gres.conf names devices: then it uses what `Gres` says and no more. If `Gres` has a GPU for
+/// which slurmd finds no device, Slurm drains the node. So `Gres` is set only if gres.conf names the devices and slurm.conf the type.
 pub fn derived(nodeset: &NodeSet, setup: Option<&Setup>, node: &str) -> Option<Gres> {
     let setup = setup.filter(|setup| setup.types.iter().any(|name| name == GPU))?;
     if stated(nodeset).is_some() || matches!(setup.conf.detection(node), Detection::By(_)) {
@@ -43,7 +43,7 @@ pub fn derived(nodeset: &NodeSet, setup: Option<&Setup>, node: &str) -> Option<G
     Some(Gres { name: GPU.to_owned(), kind, count })
 }
 
-/// Whether a type can stand in the arguments of slurmd, which a shell reads.
+/// True if a type can be part of slurmd's arguments, which a shell reads.
 fn is_plain(kind: &str) -> bool {
     kind.chars().all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.'))
 }

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{Invalid, controller, merge, metadata::Marks, probe, sidecar};
 
-/// Tells Slurm that the node goes, so that its jobs are requeued at once and not after a time-out. What an administrator wrote on the node stays:
-/// whoever comes back under its name is still theirs to release. Where slurmctld is gone, Slurm's programs would wait until the pod's grace ends.
+/// preStop hook. It sets the node DOWN, so that its jobs are requeued immediately and not after a timeout. An administrator's reason stays: a new
+/// pod of that name is still theirs to resume. Without slurmctld, Slurm's commands would wait until the pod's grace period ends, hence the
+/// timeouts.
 fn pre_stop_script() -> String {
     let (prefix, text) = (slurm_node::REASON_PREFIX, slurm_node::POD_TERMINATING);
     format!(
@@ -25,25 +26,25 @@ timeout 5 scontrol update nodename="$node" state=down reason="$reason"
     )
 }
 
-/// What one worker does not share with the others of its NodeSet.
+/// Properties that one worker does not share with the others of its NodeSet.
 struct Identity {
     pod: String,
     hostname: String,
-    /// Its padded ordinal, in StatefulSet mode.
+    /// Padded ordinal, in StatefulSet mode.
     index: Option<String>,
-    /// What the names of its claims end with.
+    /// End of the names of its claims.
     claimant: String,
 }
 
 pub(super) fn pod(nodeset: &NodeSet, references: &References, ordinal: u32) -> Result<Value, Invalid> {
     let padding = padding(nodeset);
-    slurm::slurm_lines(nodeset)?; // no worker starts for a partition that cannot be
+    slurm::slurm_lines(nodeset)?; // no worker starts with an invalid partition
     let pod = name::padded_worker_pod(crate::identity(&nodeset.metadata).1, ordinal, padding);
     let hostname = slurm::hostname(nodeset, &pod, ordinal)?;
     worker(nodeset, references, Identity { claimant: pod.clone(), pod, hostname, index: Some(name::padded(ordinal, padding)) })
 }
 
-/// It has the name and the tolerations that a DaemonSet's pod would have, and is bound to no node yet.
+/// The pod has the name and the tolerations that a DaemonSet's pod would have, and is not bound to a node yet.
 pub(super) fn daemon_pod(nodeset: &NodeSet, references: &References, node: &str, hostname: &str) -> Result<Value, Invalid> {
     slurm::slurm_lines(nodeset)?;
     let name = crate::identity(&nodeset.metadata).1;
@@ -62,8 +63,8 @@ pub(super) fn daemon_pod(nodeset: &NodeSet, references: &References, node: &str,
     Ok(body)
 }
 
-/// What Kubernetes gives to the pods of its own DaemonSets: they are made for a node also while it is cordoned or short of something, and stay while
-/// nobody hears from it.
+/// Tolerations that Kubernetes gives to the pods of its own DaemonSets: they are created for a node even while it is cordoned or under pressure,
+/// and stay while it is unreachable.
 fn daemon_tolerations(is_on_host_network: bool) -> impl Iterator<Item = Value> {
     let taints = [
         ("not-ready", "NoExecute"),
@@ -99,7 +100,7 @@ fn worker(nodeset: &NodeSet, references: &References, identity: Identity) -> Res
     let gres = gres::derived(nodeset, references.gres.as_ref(), &hostname);
     let items = node_items(nodeset, marks.annotation_value(annotation::TOPOLOGY), gres.as_ref())?;
     let mut spec = pod_spec(nodeset, references, &items)?;
-    // The template's hostname is a prefix; merging put it where the full name belongs.
+    // The template's hostname is a prefix. Merging put it in place of the full hostname.
     spec["hostname"] = hostname.into();
     spec["volumes"] = claim::with_claims(&spec["volumes"], nodeset, &claimant)?;
     let mut body = json!({ "metadata": marks.of_object(&[owner::controller_of(nodeset)]), "spec": spec });
@@ -110,7 +111,7 @@ fn worker(nodeset: &NodeSet, references: &References, identity: Identity) -> Res
     Ok(body)
 }
 
-/// By its name, as the scheduler knows it: labels can be given to several nodes.
+/// Pins a pod by node name, as the scheduler knows it: several nodes can have the same labels.
 pub(super) fn pinned(mut pod: Value, node: &str) -> Value {
     pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({ "nodeSelectorTerms": [{
         "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [node] }],
@@ -129,7 +130,7 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "subdomain": service,
-        // Slurm knows its nodes by their bare hostnames.
+        // Slurm addresses its nodes by bare hostnames.
         "dnsConfig": { "searches": [format!("{service}.{namespace}.svc.{}", references.cluster_domain)] },
         "tolerations": [{ "key": label::WORKER_TAINT, "operator": "Equal", "effect": "NoExecute" }],
         "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMD_LOG)],
@@ -149,13 +150,13 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
         }]}});
     }
     if is_on_host_network(user) {
-        // By default such a pod asks the DNS server of its host, which does not know where slurmctld is.
+        // By default such a pod uses the DNS server of its host, which cannot resolve slurmctld.
         base["dnsPolicy"] = "ClusterFirstWithHostNet".into();
     }
     Ok(merge::pod_spec(base, user))
 }
 
-/// Whether pods have the network and the hostname of their Kubernetes node. Then that is also their name in Slurm, whatever we call them.
+/// True if pods have the network and the hostname of their Kubernetes node. That hostname is then also their name in Slurm, whatever we set.
 pub(super) fn is_on_host_network(user: Option<&Raw>) -> bool {
     user.and_then(|user| user.0.get("hostNetwork")).and_then(Value::as_bool).unwrap_or(false)
 }
@@ -195,12 +196,12 @@ fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Optio
     Ok(merge::container(base, user))
 }
 
-/// In quotes, because the images read their arguments as a shell does.
+/// The items in quotes, because the images parse their arguments as a shell does.
 fn quoted(items: &str) -> String {
     format!("'{items}'")
 }
 
-/// The slurmd container's limit, else the pod's, else `0` for none.
+/// The limit of the slurmd container, else that of the pod, else `0` for none.
 fn limit(container: Option<&Raw>, pod: Option<&Raw>, resource: &str, read: fn(&str) -> Option<u64>) -> String {
     let of = |raw: Option<&Raw>| {
         let quantity = raw?.0.get("resources")?.get("limits")?.get(resource)?;

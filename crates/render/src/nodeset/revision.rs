@@ -1,17 +1,17 @@
-//! Revisions of a NodeSet: what the user wrote about its pods, kept so that pods can be compared by meaning.
+//! Revisions of a NodeSet: the user's settings for its pods, stored so that pods can be compared by meaning.
 //!
-//! The data has the shape that other operators of this API write, so that either reads the other's. It is never compared byte by byte: key order,
+//! The data has the shape that other operators of this API write, so that each can read the other's. It is never compared byte by byte: key order,
 //! nulls and the version of a chart are no reason to replace a worker.
 
 use serde_json::{Map, Value, json};
 use slipway_api::{NodeSet, Raw, annotation, digest, quantity};
 
-/// Labels that a chart puts on everything and changes with each of its versions.
+/// Labels that a chart sets on everything and changes with each version.
 const VERSION_LABELS: [&str; 3] = ["helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"];
-/// Tells a strategic merge to replace; it says nothing about pods.
+/// Directive that makes a strategic merge replace; it does not affect pods.
 const PATCH: &str = "$patch";
 
-/// What a revision of the NodeSet as it is now would hold.
+/// Data of a revision of the current NodeSet.
 pub fn data(nodeset: &NodeSet) -> Value {
     let spec = &nodeset.spec;
     let replaced = |raw: &Raw| {
@@ -40,12 +40,12 @@ pub fn data(nodeset: &NodeSet) -> Value {
     json!({ "spec": kept })
 }
 
-/// The hash of what the NodeSet says about pods now, where no stored revision means the same.
+/// Hash of the current pod settings of the NodeSet, used if no stored revision has the same meaning.
 pub fn hash(nodeset: &NodeSet) -> String {
     digest::short_of_json(&meaning(&data(nodeset)))
 }
 
-/// What a revision's data says about pods. Two with the same meaning make the same pods.
+/// Normalized pod settings of a revision's data. Two with the same meaning render the same pods.
 pub fn meaning(data: &Value) -> Value {
     let mut spec = data.get("spec").cloned().unwrap_or_default();
     if let Some(metadata) = spec.pointer_mut("/template/metadata").and_then(Value::as_object_mut) {
@@ -58,7 +58,7 @@ pub fn meaning(data: &Value) -> Value {
         }
     }
     if let Some(fields) = spec.as_object_mut() {
-        // What they are where nobody said anything.
+        // Default values mean the same as unset ones.
         fields.retain(|field, value| match field.as_str() {
             "ordinalPadding" => value.as_i64() != Some(0),
             "oversubscribeNode" => value.as_bool() != Some(false),
@@ -69,14 +69,14 @@ pub fn meaning(data: &Value) -> Value {
     condensed(&spec).unwrap_or_default()
 }
 
-/// Without nulls, empty things and marks for patches, and with one form for each amount.
+/// The value without nulls, empty values and patch directives, and with one form for each quantity, or `None` if nothing is left.
 fn condensed(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::String(text) => (!text.is_empty()).then(|| value.clone()),
         Value::Bool(_) | Value::Number(_) => Some(value.clone()),
         Value::Array(items) => {
-            // An empty one inside a list has a place there, such as an emptyDir among volumes.
+            // An empty item in a list keeps its position, such as an emptyDir among volumes.
             let items: Vec<Value> = items.iter().map(|item| condensed(item).unwrap_or_default()).collect();
             (!items.is_empty()).then_some(Value::Array(items))
         }
@@ -85,7 +85,7 @@ fn condensed(value: &Value) -> Option<Value> {
             for (field, value) in fields.iter().filter(|(field, _)| *field != PATCH) {
                 let value = match (field.as_str(), value) {
                     ("limits" | "requests", Value::Object(amounts)) => amounts_of(amounts),
-                    // A source of a volume that has no settings of its own is still a choice.
+                    // A volume source without settings is still a choice.
                     ("emptyDir", Value::Object(source)) if source.is_empty() => Some(json!(true)),
                     _ => condensed(value),
                 };

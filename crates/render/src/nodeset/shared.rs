@@ -10,7 +10,7 @@ use slipway_api::{
 
 use crate::{metadata::Marks, service};
 
-/// Gives every worker of a cluster a DNS name.
+/// Headless Service that gives every worker of a cluster a DNS name.
 pub(super) fn service(namespace: &str, controller: &str, nodesets: &[NodeSet]) -> Child {
     let selector = json!({ (label::NAME): Component::Worker.daemon(), (label::CLUSTER): controller });
     let body = json!({
@@ -20,10 +20,10 @@ pub(super) fn service(namespace: &str, controller: &str, nodesets: &[NodeSet]) -
     Child::new(ChildKind::Service, namespace, &name::worker_service(controller), body)
 }
 
-/// Keeps evictions off workers that are marked as busy, of which there are `protected` at most.
+/// Disruption budget that prevents evictions of workers marked as busy, of which there are at most `protected`.
 ///
-/// A number, for `maxUnavailable` and percentages are counted from what the owners of the pods want to have, and then some of the busy ones could be
-/// evicted whenever there are more of these than that.
+/// `minAvailable` is a number, because Kubernetes computes `maxUnavailable` and percentages from the replicas that the pods' owners request: some
+/// busy workers could be evicted whenever there are more of them than that.
 pub(super) fn budget(namespace: &str, controller: &str, nodesets: &[NodeSet], protected: usize) -> Child {
     let body = json!({
         "metadata": metadata(controller, nodesets),

@@ -1,4 +1,4 @@
-//! What Slurm is told about a NodeSet.
+//! Slurm configuration of a NodeSet.
 
 use slipway_api::{NodeSet, annotation, name};
 use slipway_slurm::{
@@ -11,7 +11,7 @@ use slipway_slurm::{
 
 use crate::Invalid;
 
-/// Where a worker's Slurm name comes from: the template's hostname, else the NodeSet's own name.
+/// Source of a worker's Slurm name, and its field: the template's hostname, else the NodeSet's own name.
 fn source(nodeset: &NodeSet) -> (Option<&str>, &'static str) {
     let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     (hostname, if hostname.is_some() { "spec.template.spec.hostname" } else { "metadata.name" })
@@ -24,7 +24,8 @@ pub(crate) fn slurm_nodeset(nodeset: &NodeSet) -> Result<NodeSetName, Invalid> {
     NodeSetName::parse(&text).map_err(|error| Invalid::name(field, &error))
 }
 
-/// The lines of slurm.conf about a NodeSet. One that is being deleted keeps its lines until nobody needs them, and its partition takes no new job.
+/// The lines of slurm.conf for a NodeSet. While it is being deleted, it keeps its lines until they are no longer needed, and its partition takes no
+/// new jobs.
 pub(crate) fn slurm_lines(nodeset: &NodeSet) -> Result<NodeSetLine, Invalid> {
     let lines = open_lines(nodeset)?;
     Ok(if nodeset.metadata.deletion_timestamp.is_some() { lines.closed() } else { lines })
@@ -49,7 +50,7 @@ pub(super) fn hostname(nodeset: &NodeSet, pod: &str, ordinal: u32) -> Result<Str
     Ok(text)
 }
 
-/// The hostname of the worker of a Kubernetes node. On the host's network it is the host's own, whatever anybody says.
+/// The hostname of the worker of a Kubernetes node. On the host's network it is the host's own, whatever the override.
 pub(super) fn daemon_hostname(nodeset: &NodeSet, node: &str, hostname_override: Option<&str>) -> Result<String, Invalid> {
     let name = crate::identity(&nodeset.metadata).1;
     let is_on_host = super::pod::is_on_host_network(nodeset.spec.template.as_ref().and_then(|template| template.spec.as_ref()));
@@ -65,8 +66,8 @@ pub(super) fn daemon_hostname(nodeset: &NodeSet, node: &str, hostname_override: 
     Ok(text.to_owned())
 }
 
-/// What the node tells slurmctld about itself. The topology is written out where it is known: a reference to the environment would need
-/// a shell between us and slurmd, and not every image has one there.
+/// Items with which the node registers at slurmctld. A known topology is written out: a reference to the environment would need a shell between us
+/// and slurmd, which not every image has.
 pub(super) fn node_items(nodeset: &NodeSet, topology: Option<&str>, gres: Option<&Gres>) -> Result<String, Invalid> {
     let mut items = NodeItems::default();
     if let Some(gres) = gres {

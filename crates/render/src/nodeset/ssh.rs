@@ -1,4 +1,4 @@
-//! Access to workers by ssh: sshd's configuration, and what of it a pod has. Who has no job on the node is kept out by the image, in PAM.
+//! Access to workers by ssh: sshd's configuration, and what a pod needs for it. PAM in the image denies users without a job on the node.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use slipway_slurm::conf_check::file::ConfFile;
 use super::References;
 use crate::metadata::Marks;
 
-/// Only root reads these; sssd refuses others.
+/// File mode: only root reads these files, and sssd refuses other modes.
 const MODE: u32 = 0o600;
 
-/// For sshd the first value of an option counts. So nobody switches PAM off below, by mistake: it is what keeps those without a job out.
+/// sshd uses the first value of an option, so the user's part cannot disable PAM by mistake: PAM denies users without a job.
 const GENERAL: &str = "#
 ### GENERAL ###
 Include /etc/ssh/sshd_config.d/*.conf
@@ -27,12 +27,12 @@ Subsystem sftp internal-sftp
 AuthenticationMethods publickey password
 ";
 
-/// How the NodeSet's workers take logins, if they do.
+/// The ssh settings of a NodeSet, or `None` if ssh is disabled.
 pub fn enabled(nodeset: &NodeSet) -> Option<&Ssh> {
     nodeset.spec.ssh.as_ref().filter(|ssh| ssh.enabled)
 }
 
-/// The ConfigMap with sshd's configuration, where ssh is enabled.
+/// The ConfigMap with sshd's configuration, or `None` if ssh is disabled.
 pub fn config_map(nodeset: &NodeSet) -> Option<Child> {
     let ssh = enabled(nodeset)?;
     let (namespace, name) = crate::identity(&nodeset.metadata);
@@ -45,10 +45,10 @@ pub fn config_map(nodeset: &NodeSet) -> Option<Child> {
     Some(Child::new(ChildKind::ConfigMap, namespace, &name::worker_ssh_config(name), body))
 }
 
-/// Whether jobs have a step that logins can be taken into. Without one pam_slurm_adopt lets nobody in.
+/// True if jobs have a step that can adopt logins. Without one pam_slurm_adopt denies every login.
 pub fn jobs_take_logins_in(slurm_conf: &str) -> bool {
     let conf = ConfFile::parse(slurm_conf);
-    // X11 brings Contain with it.
+    // X11 implies Contain.
     conf.last("PrologFlags").is_some_and(|(_, flags)| {
         flags.split(',').any(|flag| ["contain", "x11"].iter().any(|adopting| flag.trim().eq_ignore_ascii_case(adopting)))
     })
@@ -61,8 +61,8 @@ fn sshd_config(Ssh { extra_sshd_config, .. }: &Ssh) -> String {
     }
 }
 
-/// Says on a pod what its sshd and sssd are started with. Nobody is replaced because of it: what the user changes in the NodeSet is a new template
-/// anyway, and whether a new sssd.conf is worth that is theirs to say.
+/// Annotates a pod with the hashes of the files that its sshd and sssd start with. They replace no worker: the user's change in the NodeSet is a
+/// new template anyway, and if a new sssd.conf is worth a rollout is the user's decision.
 pub(super) fn marked(marks: Marks, nodeset: &NodeSet, references: &References) -> Marks {
     let Some(ssh) = enabled(nodeset) else { return marks };
     let files = BTreeMap::from([(image::SSHD_CONFIG.to_owned(), sshd_config(ssh))]);
@@ -73,7 +73,7 @@ pub(super) fn marked(marks: Marks, nodeset: &NodeSet, references: &References) -
     }
 }
 
-/// Gives the slurmd container the port and the files.
+/// Adds the port and the files to the slurmd container.
 pub(super) fn open(container: &mut Value, nodeset: &NodeSet, references: &References) {
     if enabled(nodeset).is_none() {
         return;
@@ -85,7 +85,7 @@ pub(super) fn open(container: &mut Value, nodeset: &NodeSet, references: &Refere
     }
 }
 
-/// Gives the pod the volumes of these files.
+/// Adds the volumes of these files to the pod.
 pub(super) fn add_volumes(pod: &mut Value, nodeset: &NodeSet, references: &References) {
     let Some(ssh) = enabled(nodeset) else { return };
     let config_map = name::worker_ssh_config(crate::identity(&nodeset.metadata).1);
@@ -97,7 +97,7 @@ pub(super) fn add_volumes(pod: &mut Value, nodeset: &NodeSet, references: &Refer
     }
 }
 
-/// A file by itself: its folder has others, which the image brings.
+/// Mounts a single file: its folder has other files, which belong to the image.
 fn mount(volume: &str, path: &str, file: &str) -> Value {
     json!({ "name": volume, "mountPath": path, "subPath": file, "readOnly": true })
 }
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(revision::hash(&off), revision::hash(&fixture::nodeset()));
     }
 
-    /// A volume of a file that is not there would become a folder of that name.
+    /// A mount of a missing file would become a folder of that name.
     #[test]
     fn a_sssd_conf_that_may_be_missing_and_is_leaves_no_trace() {
         let text = pod(&nodeset(None), &references(None), 0).unwrap().to_string();

@@ -29,7 +29,7 @@ fn the_demo_node_set_becomes_these_objects() {
     insta::assert_yaml_snapshot!("Pod_worker-1", pod(&nodeset, &references(), 1).unwrap());
 }
 
-/// With claims, a padding, and everything that a user can add to what we generate.
+/// A NodeSet with claims, a padding, and everything that a user can add to the generated pod.
 fn full_nodeset() -> NodeSet {
     let mut nodeset = fixture::nodeset();
     nodeset.spec.ordinal_padding = 3;

@@ -20,7 +20,7 @@ pub(super) fn deployment(restapi: &RestApi, references: &References) -> Result<C
     let marks =
         Marks::inherited(&restapi.metadata).with(template.and_then(|template| template.metadata.as_ref())).of(Component::RestApi, name);
     let object = marks.of_object(&[owner::controller_of(restapi)]);
-    // slurmrestd reads slurm.conf and its key once: a change of either makes new pods, and nothing else does.
+    // slurmrestd reads slurm.conf and its key only at its start: a change of either replaces the pods, and no other file does.
     let pod_marks = marks
         .annotation(annotation::DEFAULT_CONTAINER, Component::RestApi.daemon())
         .annotation(annotation::SLURM_KEY_HASH, &references.slurm_key_hash)
@@ -75,20 +75,20 @@ fn container(restapi: &RestApi, references: &References) -> Result<Value, Invali
         "volumeMounts": [{ "name": volume::ETC, "mountPath": image::CONFIG_DIR, "readOnly": true }],
     });
     if !has_accounting(references) {
-        // Without this slurmrestd also loads the plug-in that needs slurmdbd, and stops.
+        // Without this slurmrestd also loads the plug-in that needs slurmdbd, and exits.
         base["args"] = json!(["-s", "openapi/slurmctld"]);
     }
     probe::add(&mut base, probe::tcp(daemon));
     Ok(merge::container(base, restapi.spec.slurmrestd.as_ref()))
 }
 
-/// Whether slurmrestd finds a slurmdbd: a reference that leads to none is not enough.
+/// True if slurmrestd finds a slurmdbd: a reference that leads to none is not enough.
 fn has_accounting(References { controller, has_accounting, .. }: &References) -> bool {
     let is_referred = controller.spec.accounting_ref.as_ref().is_some_and(|reference| !reference.name.is_empty());
     is_referred && *has_accounting
 }
 
-/// Where to listen is slurmrestd's only positional argument, so it stands behind all options, wherever the user wrote them.
+/// Appends the listen address. It is slurmrestd's only positional argument, so it must follow all options, including the user's.
 fn listen(spec: &mut Value, container: &Value) {
     let containers = spec["containers"].as_array_mut().into_iter().flatten();
     for slurmrestd in containers.filter(|found| found["name"] == *container) {

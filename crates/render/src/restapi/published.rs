@@ -1,4 +1,4 @@
-//! The configuration that a Controller published, as far as slurmrestd reads it.
+//! The configuration published by a Controller, as far as slurmrestd reads it.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ pub enum Published {
     /// As the Controller published it.
     Conf {
         hash: String,
-        /// Whether it names a slurmdbd.
+        /// True if it names a slurmdbd.
         has_accounting: bool,
     },
-    /// Somebody else wrote it. It is about to be undone.
+    /// Edited by others. The edit is about to be undone.
     Edited,
-    /// There is none yet.
+    /// Not published yet.
     Nothing,
 }
 

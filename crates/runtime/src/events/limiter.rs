@@ -1,4 +1,4 @@
-//! What is said again, and how often: pure, on a clock that the caller brings.
+//! Limit on repeated and frequent events: pure, with the time passed in by the caller.
 
 use std::{
     collections::HashMap,
@@ -6,25 +6,25 @@ use std::{
     time::Duration,
 };
 
-/// What may be said about one object at once.
+/// Events about one object that may be sent at once.
 pub(super) const BURST: u32 = 10;
-/// How long it takes until one more thing may be said.
+/// Time until one more event may be sent.
 pub(super) const PER_TOKEN: Duration = Duration::from_mins(1);
-/// An object about which nobody tried to say anything for so long is forgotten; the API server forgets events after the same time.
+/// An object without an attempted event for this long is dropped; the API server drops events after the same time.
 pub(super) const FORGET_AFTER: Duration = Duration::from_hours(1);
-/// Below this many objects looking for forgotten ones is not worth it.
+/// With fewer objects than this a sweep is not worth it.
 const WORTH_SWEEPING: usize = 1024;
 
-/// What becomes of one utterance.
+/// Decision about one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Send,
-    /// It was the last thing that was said about the object.
+    /// It was the last event about the object.
     Repeated,
     TooMany,
 }
 
-/// Remembers, for each object, the last thing said and how much more may be said.
+/// Tracks, for each object, the last event and how many more may be sent.
 pub(super) struct Limiter {
     objects: HashMap<String, Object>,
     hasher: RandomState,
@@ -32,9 +32,9 @@ pub(super) struct Limiter {
 }
 
 struct Object {
-    /// Digest of what was said last; the words themselves would cost memory for thousands of workers.
+    /// Digest of the last event; the text itself would cost memory for thousands of workers.
     said: Option<u64>,
-    /// When the bucket would have been full, had nothing been said since: the one number that a token bucket needs.
+    /// Time at which the bucket is full if no more events are sent: the only number that a token bucket needs.
     full_at: Duration,
     tried_at: Duration,
 }
@@ -44,8 +44,8 @@ impl Limiter {
         Self { objects: HashMap::new(), hasher: RandomState::new(), sweep_at: WORTH_SWEEPING }
     }
 
-    /// Whether `words` may be said about an object at `now`. Only what is sent counts as said, so that something that was
-    /// held back is said as soon as there is room, if it is still so.
+    /// Decides if an event may be sent about an object at `now`. Only sent events count, so that one that was held back is sent as soon as there is
+    /// room, if it still applies.
     pub(super) fn judge(&mut self, object: &str, words: &[&str], now: Duration) -> Verdict {
         self.sweep(now);
         let digest = self.hasher.hash_one(words);
@@ -63,7 +63,7 @@ impl Limiter {
         Verdict::Send
     }
 
-    /// What was last said about the object did not arrive: it may be said again.
+    /// Records that the last event about the object was not delivered: it may be sent again.
     pub(super) fn unsay(&mut self, object: &str) {
         if let Some(object) = self.objects.get_mut(object) {
             object.said = None;
@@ -88,7 +88,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Says the words one after the other, each at its second.
+    /// Judges the words one after the other, each at its second.
     fn verdicts(said: &[(u64, &str)]) -> Vec<Verdict> {
         let mut limiter = Limiter::new();
         said.iter().map(|(second, words)| limiter.judge("u", &[words], SECOND * u32::try_from(*second).unwrap())).collect()
@@ -146,8 +146,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is said and whenever: in no stretch of time is more sent about an
-        /// object than the bucket holds and that time has brought, and nothing is sent twice in a row.
+        /// In no period are more events sent about an object than the bucket holds plus those that the period adds, and no event is sent twice in a
+        /// row.
         #[test]
         fn no_object_is_ever_talked_about_too_much(said in prop::collection::vec((0_u64..2, 0_u8..4, 0_u64..90), 1..300)) {
             let mut limiter = Limiter::new();

@@ -20,7 +20,7 @@ impl Classify for NoLuck {
     }
 }
 
-/// Does to each object what its name says, `limit` passes in all.
+/// Reconciler that treats each object as its name says and stops after `limit` reconciles.
 struct ByName {
     passes: AtomicUsize,
     limit: usize,

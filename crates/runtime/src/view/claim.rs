@@ -4,7 +4,7 @@ use k8s_openapi::{api::core::v1::PersistentVolumeClaim, apimachinery::pkg::apis:
 use kube::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A claim, as far as the operator reads it: whether it is there, and who owns it.
+/// A claim, reduced to what the operator reads: its existence and its owners.
 #[derive(Resource, Clone, Debug, Default, Serialize, Deserialize)]
 #[resource(inherit = PersistentVolumeClaim)]
 pub struct ClaimView {

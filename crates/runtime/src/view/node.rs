@@ -5,10 +5,10 @@ use kube::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
 use slipway_api::annotation;
 
-/// Annotations that are read; all others are left out.
+/// Annotations that are read; all others are dropped.
 const ANNOTATIONS: [&str; 4] = [annotation::NODE_CORDON_REASON, annotation::HOSTNAME_OVERRIDE, annotation::TOPOLOGY, annotation::FEATURES];
 
-/// A Kubernetes node, as far as the operator reads it. Most of the whole is a list of images.
+/// A Kubernetes node, reduced to what the operator reads. Most of a full node is a list of images.
 #[derive(Resource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[resource(inherit = Node)]
 pub struct NodeView {
@@ -23,7 +23,7 @@ pub struct NodeView {
 /// The spec of a [`NodeView`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeSpecView {
-    /// Whether somebody cordoned it.
+    /// True if the node is cordoned.
     #[serde(default)]
     pub unschedulable: bool,
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct NodeStatusView {
     pub conditions: Vec<NodeConditionView>,
 }
 
-/// A condition of a [`NodeView`], without the heartbeat that changes every few minutes.
+/// A condition of a [`NodeView`], without the heartbeat, which changes every few minutes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NodeConditionView {
     #[serde(rename = "type")]
@@ -59,7 +59,7 @@ pub struct NodeConditionView {
 }
 
 impl NodeView {
-    /// Its condition of a type, where that is `True`.
+    /// The condition of this type, if its status is `True`.
     pub fn true_condition(&self, type_: &str) -> Option<&NodeConditionView> {
         self.status.conditions.iter().find(|condition| condition.type_ == type_ && condition.status == "True")
     }

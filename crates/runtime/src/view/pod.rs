@@ -9,7 +9,7 @@ use kube::Resource;
 use serde::{Deserialize, Deserializer, Serialize};
 use slipway_api::{annotation, env, label::Component};
 
-/// Annotations that are read; all others are left out.
+/// Annotations that are read; all others are dropped.
 const ANNOTATIONS: [&str; 8] = [
     annotation::CONFIG_HASH,
     annotation::CONFIG_SINCE,
@@ -20,10 +20,10 @@ const ANNOTATIONS: [&str; 8] = [
     annotation::DRAIN_DEADLINE,
     annotation::FORCE_DELETE,
 ];
-/// How much of a container's last words is kept.
+/// Bytes of a container's termination message that are kept.
 const LONGEST_LAST_WORDS: usize = 200;
 
-/// A pod, as far as the operator reads it.
+/// A pod, reduced to what the operator reads.
 #[derive(Resource, Clone, Debug, Default, Serialize, Deserialize)]
 #[resource(inherit = Pod)]
 pub struct PodView {
@@ -41,18 +41,18 @@ pub struct PodView {
 pub struct PodSpecView {
     #[serde(default)]
     pub node_name: Option<String>,
-    /// Whether it has the network and the hostname of its node.
+    /// True if the pod has the network and the hostname of its node.
     #[serde(default)]
     pub host_network: bool,
-    /// The one node that it may be on, if it is bound to one by name.
+    /// The only node that the pod may run on, if it is bound to one by name.
     #[serde(default, rename = "affinity", deserialize_with = "only_node", skip_serializing)]
     pub only_node: Option<String>,
-    /// Only slurmd: what it is told about its node.
+    /// Only slurmd: arguments and variables about its node.
     #[serde(default, deserialize_with = "told_to_slurmd")]
     pub containers: Vec<CommandView>,
 }
 
-/// How a container of a [`PodView`] is started.
+/// Command of a container of a [`PodView`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CommandView {
     pub name: String,
@@ -97,7 +97,7 @@ pub struct PodConditionView {
     pub status: String,
     #[serde(default)]
     pub message: Option<String>,
-    /// Since when it has had its status.
+    /// Time of the last change of the status.
     #[serde(default)]
     pub last_transition_time: Option<Time>,
 }
@@ -109,12 +109,12 @@ pub struct ContainerView {
     pub name: String,
     #[serde(default)]
     pub state: ContainerStateView,
-    /// How its last run ended, if there was one before this.
+    /// End of its previous run, if there was one.
     #[serde(default)]
     pub last_state: ContainerStateView,
 }
 
-/// What a container of a [`PodView`] is doing, when it is not running.
+/// State of a container of a [`PodView`] that is not running.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ContainerStateView {
     #[serde(default)]
@@ -123,7 +123,7 @@ pub struct ContainerStateView {
     pub terminated: Option<TerminatedView>,
 }
 
-/// Why a container of a [`PodView`] waits.
+/// Reason why a container of a [`PodView`] waits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaitingView {
     #[serde(default)]
@@ -132,13 +132,13 @@ pub struct WaitingView {
     pub message: Option<String>,
 }
 
-/// How a container of a [`PodView`] ended.
+/// End of a container of a [`PodView`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TerminatedView {
     #[serde(default)]
     pub exit_code: i32,
-    /// The line of its last words that says most about why.
+    /// The most informative line of its termination message.
     #[serde(default, rename = "message", deserialize_with = "telling_line")]
     pub last_words: Option<String>,
 }
@@ -148,23 +148,23 @@ impl PodView {
         self.status.phase == "Running" && self.condition("Ready").is_some_and(|condition| condition.status == "True")
     }
 
-    /// Since when it has been ready, if it is and the kubelet said when.
+    /// Since when the pod has been ready; `None` if it is not, or if the kubelet reports no time.
     pub fn ready_since(&self) -> Option<Timestamp> {
         let ready = self.condition("Ready").filter(|_| self.is_ready())?;
         ready.last_transition_time.as_ref().map(|time| time.0)
     }
 
-    /// The Kubernetes node that it is on, once it has one.
+    /// The Kubernetes node that the pod is on, or `None` if it is not scheduled.
     pub fn node_name(&self) -> Option<&str> {
         self.spec.node_name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// The Kubernetes node that it is on, or else the one that it has to go to, if there is only one.
+    /// The Kubernetes node that the pod is on, or else the only one that it can be scheduled to.
     pub fn target_node(&self) -> Option<&str> {
         self.node_name().or(self.spec.only_node.as_deref())
     }
 
-    /// Whether its containers ended and will not come back.
+    /// True if its containers ended and will not restart.
     pub fn is_ended(&self) -> bool {
         matches!(self.status.phase.as_str(), "Failed" | "Succeeded")
     }
@@ -173,12 +173,12 @@ impl PodView {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// When the time that it was given to end is up, if it is being deleted.
+    /// End of the termination grace period, or `None` if the pod is not terminating.
     pub fn gone_by(&self) -> Option<Timestamp> {
         self.metadata.deletion_timestamp.as_ref().map(|time| time.0)
     }
 
-    /// What keeps the pod from running, in words: why it has no node, or why a container waits.
+    /// The reason why the pod does not run, if one is reported: why it has no node, or why a container waits.
     pub fn trouble(&self) -> Option<String> {
         let unscheduled = self.condition("PodScheduled").filter(|condition| condition.status == "False");
         if let Some(condition) = unscheduled {
@@ -188,7 +188,7 @@ impl PodView {
         containers.find_map(ContainerView::trouble)
     }
 
-    /// Its condition of a type.
+    /// The condition of this type, if there is one.
     pub fn condition(&self, type_: &str) -> Option<&PodConditionView> {
         self.status.conditions.iter().find(|condition| condition.type_ == type_)
     }
@@ -199,7 +199,7 @@ impl ContainerView {
         let WaitingView { reason, message } = self.state.waiting.as_ref()?;
         let reason = reason.as_deref().filter(|reason| !matches!(*reason, "ContainerCreating" | "PodInitializing"))?;
         let detail = match &self.last_state.terminated {
-            // The kubelet's own message names a delay that grows, so it would change again and again.
+            // The kubelet's own message contains the growing delay, so it would change again and again.
             Some(ended) if reason == "CrashLoopBackOff" => format!(", {}", ended.in_words()),
             _ => message.as_deref().map(|message| format!(": {message}")).unwrap_or_default(),
         };
@@ -214,7 +214,7 @@ impl TerminatedView {
     }
 }
 
-/// Of a container's last words, the last line that tells of an error, without the time before it and shortened.
+/// The line of a termination message that reports the last fatal error, else the last error, else the last line; without timestamp and shortened.
 fn telling_line<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(input)?.unwrap_or_default();
     let last = |word: &str| text.lines().rev().find(|line| line.contains(word));
@@ -229,7 +229,7 @@ fn telling_line<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D
     }))
 }
 
-/// The node that a pod's affinity asks for by name, if it can be no other.
+/// The node that a pod's affinity requires by name, or `None` if others are possible.
 fn only_node<'de, D: Deserializer<'de>>(input: D) -> Result<Option<String>, D::Error> {
     let affinity = Option::<Affinity>::deserialize(input)?;
     let required = affinity.and_then(|affinity| affinity.node_affinity?.required_during_scheduling_ignored_during_execution);

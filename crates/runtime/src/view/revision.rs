@@ -1,4 +1,4 @@
-//! Stored templates.
+//! Stored revisions.
 
 use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Resource;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use slipway_api::API_VERSION;
 
-/// A ControllerRevision. Of those that belong to others, which are as many as there are StatefulSets, the data is left out.
+/// A ControllerRevision. The data of foreign ones, which are as many as there are StatefulSets, is dropped.
 #[derive(Resource, Clone, Debug, Default, Serialize)]
 #[resource(inherit = ControllerRevision)]
 pub struct RevisionView {

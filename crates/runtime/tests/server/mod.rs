@@ -1,4 +1,4 @@
-//! A namespace of its own for each test, on the API server that tests share or on one of the test's own.
+//! A separate namespace for each test, on the shared API server or on the test's own.
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(unreachable_pub, reason = "a module of tests")]
 
@@ -10,7 +10,7 @@ use slipway_bed::cache::Cache;
 use slipway_bed::turn::Turn;
 use slipway_bed::up::{Wanted, up};
 
-/// Names the bed whose API server tests share.
+/// Name of the bed whose API server tests share.
 const SHARED: &str = "SLIPWAY_SHARED_API";
 
 /// An API server and a namespace.
@@ -40,7 +40,7 @@ impl Server {
         Self { client, namespace, bed, is_shared, _turn: turn }
     }
 
-    /// Takes down what is the test's own.
+    /// Removes what belongs to the test.
     pub async fn end(self) {
         if self.is_shared {
             Api::<Namespace>::all(self.client).delete(&self.namespace, &DeleteParams::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The server under test, and what the checks share.
+//! The server under test, and helpers shared by the checks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use slipway_slurm::rest::transport::Http;
 use slipway_slurm::rest::{Client, Limits, RestError, Version};
 use tokio::time::Instant;
 
-/// How long anything may take. A real slurmctld pings a node again within some seconds, and its scheduler wakes each few.
+/// Timeout of every wait. A real slurmctld pings a node again within some seconds, and its scheduler runs every few seconds.
 const PATIENCE: Duration = Duration::from_mins(3);
 const POLL: Duration = Duration::from_millis(150);
 
@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(150);
 #[derive(Clone)]
 pub struct Target {
     pub url: String,
-    /// The raw bytes of the key for tokens.
+    /// Raw bytes of the token key.
     pub key: Vec<u8>,
     pub clock: Clock,
     pub workers: [String; 2],
@@ -33,12 +33,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// A client for the Slurm user, of one version or of the one agreed on.
+    /// A client for the Slurm user, pinned to `version` or negotiating one.
     pub fn client(&self, version: Option<Version>) -> Result<Client, String> {
         self.client_with(Arc::new(self.signer("slurm", self.key.clone())), version)
     }
 
-    /// The document of the server about itself, of all its versions.
+    /// The server's OpenAPI document, with all its versions.
     pub async fn openapi(&self) -> Result<Value, String> {
         let bench = Bench::new(self, Version::V45)?;
         let token = bench.token_header()?;
@@ -89,7 +89,7 @@ impl Bench {
         self.client.node(&self.worker(index)?).await.map_err(|error| error.to_string())
     }
 
-    /// Waits until a worker is as wished.
+    /// Waits until `is` holds for a worker.
     pub async fn until_node(&self, index: usize, wish: &str, is: impl Fn(&Node) -> bool) -> Result<Node, String> {
         let name = self.worker(index)?;
         eventually(wish, async || match self.client.node(&name).await {
@@ -100,7 +100,7 @@ impl Bench {
         .await
     }
 
-    /// Waits until a job is as wished.
+    /// Waits until `is` holds for a job.
     pub async fn until_job(&self, id: u64, wish: &str, is: impl Fn(&Job) -> bool) -> Result<Job, String> {
         eventually(wish, async || match self.client.job(id).await {
             Ok(job) if is(&job) => Ok(job),
@@ -110,7 +110,7 @@ impl Bench {
         .await
     }
 
-    /// Status, kind of content and body of a request as it is.
+    /// Sends a raw request and returns status, content type and body.
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, String)]) -> Result<(u16, String, Value), String> {
         self.fetch(method, &format!("/slurm/{}/{path}", self.version), headers).await
     }
@@ -137,7 +137,7 @@ impl Bench {
         self.target.client_with(Arc::new(FixedToken::new(token)), Some(self.version))
     }
 
-    /// Ends what a check left behind and waits until both workers are usable.
+    /// Cleans up after a check and waits until both workers are usable.
     pub async fn tidy(&self) -> Result<(), String> {
         eventually("the cluster to be tidy", async || {
             let told = |error: RestError| error.to_string();
@@ -160,13 +160,13 @@ impl Bench {
         .await
     }
 
-    /// The moment by the server's clock, from an answer of its.
+    /// The current time by the target's clock.
     pub fn now(&self) -> Timestamp {
         self.target.clock.now()
     }
 }
 
-/// Asks until the answer is `Ok`; the last `Err` is told when time is up.
+/// Polls until the answer is `Ok`; reports the last `Err` on timeout.
 pub(super) async fn eventually<T, F: Future<Output = Result<T, String>>>(wish: &str, ask: impl Fn() -> F) -> Result<T, String> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -178,12 +178,12 @@ pub(super) async fn eventually<T, F: Future<Output = Result<T, String>>>(wish: &
     }
 }
 
-/// A statement about the server.
+/// Fails with `otherwise` unless the statement is true.
 pub(super) fn holds(is: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if is { Ok(()) } else { Err(otherwise()) }
 }
 
-/// The answer must be a refusal with this number.
+/// Fails unless the answer is a refusal with this error number.
 pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T, RestError>, number: Errno) -> Result<(), String> {
     match answer {
         Err(RestError::Refused { number: given, .. }) if given == number => Ok(()),
@@ -191,7 +191,7 @@ pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T, RestError>, number: 
     }
 }
 
-/// The answer must be that there is none.
+/// Fails unless the answer is "not found".
 pub(super) fn not_found<T: std::fmt::Debug>(answer: Result<T, RestError>) -> Result<(), String> {
     match answer {
         Err(RestError::NotFound { .. }) => Ok(()),
@@ -199,7 +199,7 @@ pub(super) fn not_found<T: std::fmt::Debug>(answer: Result<T, RestError>) -> Res
     }
 }
 
-/// An answer without failure.
+/// The answer, with a failure as text.
 pub(super) fn fine<T>(answer: Result<T, RestError>) -> Result<T, String> {
     answer.map_err(|error| error.to_string())
 }

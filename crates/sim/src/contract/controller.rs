@@ -22,7 +22,7 @@ pub(super) async fn the_configuration_in_force_is_told(bench: &Bench) -> Result<
 
 pub(super) async fn counters_are_told(bench: &Bench) -> Result<(), String> {
     let statistics = fine(bench.client.diag().await)?;
-    // A controller that has just read its files has counted nothing else yet.
+    // A controller that has just read its configuration has counted nothing else yet.
     holds(statistics.server_thread_count > 0 && statistics.req_time.moment().is_some(), || format!("{statistics:?}"))
 }
 

@@ -1,4 +1,4 @@
-//! Promises about change gates: the poller trusts them.
+//! Promises about change gates, which the poller relies on.
 
 use slipway_slurm::name::NodeName;
 use slipway_slurm::rest::list::{Gate, Gated};
@@ -7,7 +7,7 @@ use slipway_slurm::rest::{RestError, Version};
 
 use super::bench::{Bench, eventually, fine, holds};
 
-/// The tables that have a gate.
+/// Tables that have a gate.
 #[derive(Clone, Copy, Debug)]
 enum Table {
     Nodes,
@@ -34,7 +34,7 @@ async fn gate_of(bench: &Bench, table: Table) -> Result<Gate, String> {
 
 pub(super) async fn a_quiet_table_is_not_sent_again(bench: &Bench) -> Result<(), String> {
     for table in [Table::Nodes, Table::Jobs, Table::Partitions, Table::Reservations] {
-        // A change in the second of the answer counts as later, so a quiet second is needed.
+        // A change in the same second as the answer counts as later, so a quiet second is needed.
         eventually("a quiet table", async || {
             let gate = gate_of(bench, table).await?;
             let again = fine(ask(bench, table, Some(gate)).await)?;
@@ -45,10 +45,10 @@ pub(super) async fn a_quiet_table_is_not_sent_again(bench: &Bench) -> Result<(),
     Ok(())
 }
 
-/// Beside workers that respond; of the last one's deletion nobody is told.
+/// Holds while workers respond; the deletion of the last one is not reported.
 pub(super) async fn the_gate_of_nodes_tells_that_one_was_deleted(bench: &Bench) -> Result<(), String> {
     if bench.version < Version::V44 {
-        return Ok(()); // none can be made there
+        return Ok(()); // no node can be created there
     }
     let name = NodeName::parse("contract-gone").map_err(|error| error.to_string())?;
     fine(bench.client.create_node("NodeName=contract-gone State=EXTERNAL CPUs=1").await)?;
@@ -63,7 +63,7 @@ pub(super) async fn the_gate_of_nodes_tells_that_one_was_deleted(bench: &Bench) 
     holds(seen != Gated::Unchanged, || "the gate of nodes hides a deletion".to_owned())
 }
 
-/// Each change comes at once after the gate was made, mostly within the same second: the hardest case.
+/// Each change comes right after the gate was made, mostly within the same second: the hardest case.
 pub(super) async fn no_change_slips_through_a_gate(bench: &Bench) -> Result<(), String> {
     let worker = bench.worker(0)?;
     for round in 0..3 {

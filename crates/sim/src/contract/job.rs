@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::bench::{Bench, fine, holds, not_found, refused};
 
-/// A job of so many seconds on the second worker.
+/// A job of `seconds` seconds on the second worker.
 pub(super) fn job(bench: &Bench, seconds: u32) -> JobSubmit {
     JobSubmit {
         name: "contract".to_owned(),
@@ -30,7 +30,7 @@ pub(super) async fn a_job_holds_its_node_until_cancelled(bench: &Bench) -> Resul
     holds(running.nodes == bench.target.workers[1], || format!("it runs on {}", running.nodes))?;
     let (start, end) = (running.start_time.get().unwrap_or_default(), running.end_time.get().unwrap_or_default());
     holds(end == start + 300, || format!("it started at {start}, its limit is 5 minutes, its end {end}"))?;
-    // Only the state is promised: 26.05.5 was seen to count no CPU of a running job, for as long as it ran.
+    // Only the state is promised: 26.05.5 was observed to count no CPU of a running job for as long as it ran.
     let node = bench.node(1).await?;
     holds(node.state.is_busy(), || format!("{node:?}"))?;
     let worker = bench.worker(1)?;
@@ -66,14 +66,14 @@ pub(super) async fn a_held_job_is_taken_and_waits(bench: &Bench) -> Result<(), S
     holds(held.required_nodes == bench.target.workers[1], || format!("it requires {}", held.required_nodes))
 }
 
-/// So long the processes of a stubborn job take to go.
+/// Time that the processes of a stubborn job take to exit.
 const STUBBORN_FOR: Duration = Duration::from_secs(3);
 
-/// A question about one job.
+/// A check of one job.
 type Check = for<'a> fn(&'a Bench, u64) -> Later<'a, Result<(), String>>;
 
-/// Checks what is promised about a job whose processes take their time to go. A shell that gets the signal before it has read its first line goes at
-/// once, which says nothing about the promise: then the next one gets more seconds to begin.
+/// Checks a promise about a job whose processes take long to exit. A shell that gets the signal before it has read its first line exits at once,
+/// which proves nothing about the promise. Then the next job gets more seconds to start.
 async fn with_stubborn(bench: &Bench, check: Check) -> Result<(), String> {
     let mut checked = Ok(());
     for seconds in [2, 5, 15] {
@@ -91,7 +91,7 @@ async fn with_stubborn(bench: &Bench, check: Check) -> Result<(), String> {
     checked
 }
 
-/// Starts a job whose processes take their time to go, and lets it run for so many seconds.
+/// Starts a job whose processes take long to exit, and lets it run for `seconds` seconds.
 async fn start_stubborn(bench: &Bench, seconds: i64) -> Result<u64, String> {
     let script = format!("#!/bin/sh\ntrap \"sleep {}\" TERM\nsleep 120\n", STUBBORN_FOR.as_secs());
     let id = fine(bench.client.submit(&JobSubmit { script, ..job(bench, 0) }).await)?.job_id;
@@ -143,7 +143,7 @@ pub(super) async fn a_job_is_put_back_into_the_queue(bench: &Bench) -> Result<()
 
 async fn requeues_slowly(bench: &Bench, id: u64) -> Result<(), String> {
     fine(bench.client.requeue(id, true).await)?;
-    // It waits already, and yet it is on the node until its processes are gone.
+    // The job is already pending, but stays on the node until its processes are gone.
     let leaving = fine(bench.client.job(id).await)?;
     let is_leaving = leaving.job_state.has(&JobState::Pending) && leaving.job_state.has(&JobState::Completing);
     holds(is_leaving && leaving.job_state.holds_nodes() && leaving.nodes == bench.target.workers[1], || format!("{leaving:?}"))?;

@@ -108,7 +108,7 @@ pub(super) async fn a_batch_drains_and_undrains(bench: &Bench) -> Result<(), Str
         let node = bench.until_node(index, "a usable node", |node| node.state.is_usable()).await?;
         holds(node.reason.is_empty(), || format!("the reason stays: {}", node.reason))?;
     }
-    // An undrain where nothing is drained is no failure.
+    // An undrain of a node that is not drained is not a failure.
     fine(bench.client.update_nodes(&bench.both()?, &NodeUpdate::undrain()).await)
 }
 
@@ -121,12 +121,12 @@ pub(super) async fn a_resume_that_does_not_apply_is_refused_but_done_to_the_othe
     bench.until_node(1, "the drained node to be resumed", |node| !node.state.has(&NodeState::Drain)).await.map(drop)
 }
 
-/// More often than a slurmd registers by chance between two requests.
+/// Number of attempts; a slurmd does not register this often by chance between two requests.
 const LIFTED_BY_CHANCE: usize = 3;
 
 pub(super) async fn a_node_set_down_comes_back(bench: &Bench) -> Result<(), String> {
     let worker = bench.worker(0)?;
-    // A slurmd that registers lifts a DOWN too. Once may be that; an undrain that lifts it does so each time.
+    // A slurmd that registers clears DOWN too. That can happen by chance once; an undrain that clears DOWN does so each time.
     let mut is_down = false;
     for _ in 0..LIFTED_BY_CHANCE {
         fine(bench.client.update_node(&worker, &NodeUpdate::down("contract")).await)?;
@@ -140,7 +140,7 @@ pub(super) async fn a_node_set_down_comes_back(bench: &Bench) -> Result<(), Stri
     }
     holds(is_down, || "an undrain lifted a DOWN, or it was never set".to_owned())?;
     let resumed = bench.client.update_node(&worker, &NodeUpdate::resume()).await;
-    // Its slurmd may have registered in this very moment, which lifts it too; then there is nothing to resume.
+    // Its slurmd may have registered just now, which clears DOWN too; then there is nothing to resume.
     if resumed.is_err() {
         refused(resumed, Errno::INVALID_NODE_TRANSITION)?;
         let node = bench.node(0).await?;

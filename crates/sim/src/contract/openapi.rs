@@ -1,7 +1,6 @@
-//! What slurmrestd's own document says about the fields that we read and write.
+//! Checks the fields that we read and write against slurmrestd's own OpenAPI document.
 //!
-//! Reading forgives what is missing and slurmrestd forgives what it does not know, so that a renamed field would go unnoticed: the
-//! document of the server tells.
+//! The client ignores missing fields and slurmrestd ignores unknown ones, so a renamed field would go unnoticed. The server's document shows it.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -11,14 +10,14 @@ use slipway_slurm::rest::model::{
     Reservation, ReservationWrite, Statistics,
 };
 
-/// Fields that only some versions have: from the first up to the last.
+/// Fields that only some versions have, with the first and the last of them.
 const SOME: &[(&str, Version, Version)] = &[
     ("nodes/ get nodes.topology", Version::V43, Version::V45),
     ("nodes/ post topology_str", Version::V43, Version::V45),
     ("ping/ get pings.mode", Version::V42, Version::V44),
 ];
 
-/// Fields that we read or write in this version and that its document does not have, and calls it does not know.
+/// Fields that we read or write in this version and that its document lacks, and calls that it does not list.
 pub fn undocumented(document: &Value, version: Version) -> Vec<String> {
     let mut check = Check { document, version, missing: Vec::new() };
     check.reads("nodes/", "nodes", &Node::default());
@@ -60,7 +59,7 @@ impl Check<'_> {
         self.compare(&format!("{path} post"), &body, key, sample);
     }
 
-    /// The schema of an answer or a body.
+    /// Schema of an answer or a request body.
     fn of(&self, path: &str, method: &str, way: &[&str]) -> Value {
         let operation = &self.document["paths"][format!("/slurm/{}/{path}", self.version)][method];
         way.iter().fold(operation, |value, step| &value[*step])["content"]["application/json"]["schema"].clone()
@@ -87,7 +86,7 @@ impl Check<'_> {
                 (None, _) if is_here => self.missing.push(format!("{} {path}", self.version)),
                 (Some(inner), Value::Object(fields)) => {
                     let inner = self.object(inner);
-                    // A number that we write wrapped may stand bare there: both are read.
+                    // A number that we write wrapped may be bare in the schema: slurmrestd reads both.
                     if inner["properties"].is_object() {
                         self.fields(&format!("{path}."), &inner, fields);
                     }
@@ -97,7 +96,7 @@ impl Check<'_> {
         }
     }
 
-    /// Follows references, and from a list to its elements.
+    /// Resolves references, and goes from a list to its elements.
     fn object(&self, schema: &Value) -> Value {
         let mut schema = schema.clone();
         while let Some(next) = match (schema["$ref"].as_str(), &schema["items"]) {
@@ -111,7 +110,7 @@ impl Check<'_> {
     }
 }
 
-/// Every field that can be written, once.
+/// An update with every writable field set.
 fn node_update() -> NodeUpdate {
     NodeUpdate {
         state: [NodeState::Drain].into(),

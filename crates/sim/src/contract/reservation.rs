@@ -38,7 +38,7 @@ pub(super) async fn reservations_come_and_go(bench: &Bench) -> Result<(), String
     refused(bench.client.write_reservation(&elsewhere).await, Errno::INVALID_NODE)
 }
 
-/// A reservation of a worker that begins then and lasts for an hour.
+/// A reservation of the first worker that begins at `start` and lasts for an hour.
 fn maintenance(bench: &Bench, start: u64, flags: &[&str]) -> ReservationWrite {
     ReservationWrite {
         name: "contract".to_owned(),
@@ -51,7 +51,7 @@ fn maintenance(bench: &Bench, start: u64, flags: &[&str]) -> ReservationWrite {
     }
 }
 
-/// A change of the same reservation, of nothing but what is given.
+/// An update of the same reservation that changes only the given fields.
 fn change(change: ReservationWrite) -> ReservationWrite {
     ReservationWrite { name: "contract".to_owned(), ..change }
 }
@@ -65,13 +65,13 @@ pub(super) async fn a_reservation_follows_edits(bench: &Bench) -> Result<(), Str
         return Ok(());
     }
     let checked = edits(bench).await;
-    let _ = bench.client.delete_reservation("contract").await; // what a broken promise left
+    let _ = bench.client.delete_reservation("contract").await; // left if a promise is broken
     checked
 }
 
 async fn edits(bench: &Bench) -> Result<(), String> {
     let start = now(bench) + 3600;
-    // A change of what is not there makes nothing.
+    // An update of a missing reservation creates nothing.
     let longer = change(ReservationWrite { duration: Some(Number::Set(90)), ..ReservationWrite::default() });
     refused(bench.client.write_reservation(&longer).await, Errno::INVALID_RESERVATION)?;
     fine(bench.client.write_reservation(&maintenance(bench, start, &[])).await)?;
@@ -93,14 +93,14 @@ async fn edits(bench: &Bench) -> Result<(), String> {
         && seen.users == "slurm"
         && ["MAINT", "IGNORE_JOBS", "DAILY", "FLEX"].into_iter().all(has);
     holds(is_so, || format!("{seen:?}"))?;
-    // What is over is not made, though it recurs; and nothing else than what recurs is forced.
+    // A reservation in the past is not created, even if it recurs. Only a recurring one can have FORCE_START.
     let passed = maintenance(bench, now(bench) - 7200, &["DAILY"]);
     refused(bench.client.write_reservation(&passed).await, Errno::INVALID_TIME)?;
     let unknown = maintenance(bench, now(bench) + 3600, &["BOGUS"]);
     holds(bench.client.write_reservation(&unknown).await.is_err_and(|error| error.to_string().contains("BOGUS")), || {
         "BOGUS is taken".to_owned()
     })?;
-    // A real server makes it all the same, without that flag.
+    // A real server creates it anyway, without that flag.
     let _ = bench.client.delete_reservation("contract").await;
     let forced = maintenance(bench, now(bench) + 3600, &["FORCE_START"]);
     if bench.version >= Version::V44 {
@@ -110,7 +110,7 @@ async fn edits(bench: &Bench) -> Result<(), String> {
 }
 
 pub(super) async fn a_running_maintenance_shows_on_its_nodes_and_recurs(bench: &Bench) -> Result<(), String> {
-    // slurmctld looks at reservations once in a while, so it takes a minute, and what it does is the same whoever asks.
+    // slurmctld checks reservations only now and then, so this takes a minute, and the behaviour is the same in every version.
     if bench.version < Version::V45 {
         return Ok(());
     }
@@ -131,7 +131,7 @@ pub(super) async fn a_running_maintenance_shows_on_its_nodes_and_recurs(bench: &
         shows(1).await?;
         let seen = fine(bench.client.reservation("contract").await)?;
         holds((seen.start_time, seen.end_time) == (Number::Set(start), Number::Set(start + 90 * 60)), || format!("{seen:?}"))?;
-        // Over, it is there for its next time.
+        // After its end it stays, for its next occurrence.
         let end_time = Some(Number::Set(now(bench) + 3));
         fine(bench.client.write_reservation(&change(ReservationWrite { end_time, ..ReservationWrite::default() })).await)?;
         eventually("the next time", async || match bench.client.reservation("contract").await {

@@ -1,4 +1,4 @@
-//! Promises about who may do what.
+//! Promises about authentication and permissions.
 
 use slipway_slurm::rest::RestError;
 use slipway_slurm::rest::errno::Errno;
@@ -19,7 +19,7 @@ pub(super) async fn bad_tokens_are_refused(bench: &Bench) -> Result<(), String> 
     token_refused(garbage.update_node(&bench.worker(0)?, &NodeUpdate::comment("x")).await)?;
     let other_key = std::sync::Arc::new(bench.target.signer("slurm", vec![7; 32]));
     token_refused(bench.target.client_with(other_key, Some(bench.version))?.jobs(None, |_| ()).await)?;
-    // A ping proves nothing about a token.
+    // A ping does not check the token.
     fine(garbage.ping().await).map(drop)
 }
 

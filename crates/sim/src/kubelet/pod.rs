@@ -1,16 +1,16 @@
-//! What is read off a worker pod, and the status that it gets.
+//! Values read from a worker pod, and the status that it gets.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::{Value, json};
 
-/// Slurm's name for the worker.
+/// Name of the worker in Slurm.
 pub(super) fn hostname(pod: &Pod) -> String {
     let hostname = pod.spec.as_ref().and_then(|spec| spec.hostname.clone());
     hostname.or_else(|| pod.metadata.name.clone()).unwrap_or_default()
 }
 
-/// The one node that it may be on, if it is bound to one by name.
+/// The one node that it is bound to by name, or `None`.
 pub(super) fn only_node(pod: &Pod) -> Option<String> {
     let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
     let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
@@ -19,18 +19,18 @@ pub(super) fn only_node(pod: &Pod) -> Option<String> {
     by_name.values.as_ref()?.first().cloned()
 }
 
-/// What follows `Features=` in the argument after `--conf`.
+/// Value of `Features=` in the argument after `--conf`.
 pub(super) fn features(pod: &Pod) -> Vec<String> {
     let value = item(pod, &["feature", "features"]);
     value.unwrap_or_default().split(',').filter(|feature| !feature.is_empty()).map(str::to_owned).collect()
 }
 
-/// MiB, where slurmd is told how much there is.
+/// Memory in MiB, or `None` if slurmd's arguments do not set it.
 pub(super) fn memory(pod: &Pod) -> Option<u64> {
     item(pod, &["realmemory"])?.parse().ok()
 }
 
-/// The value of one of these keys in the argument after `--conf`, which the image's shell takes out of its quotes.
+/// Value of one of these keys in the argument after `--conf`, without the quotes that the image's shell removes.
 fn item<'p>(pod: &'p Pod, keys: &[&str]) -> Option<&'p str> {
     let args = slurmd(pod).and_then(|slurmd| slurmd.args.as_deref()).unwrap_or_default();
     let conf = args.iter().skip_while(|arg| *arg != "--conf").nth(1).map(|conf| conf.trim_matches('\'')).unwrap_or_default();
@@ -40,7 +40,7 @@ fn item<'p>(pod: &'p Pod, keys: &[&str]) -> Option<&'p str> {
     })
 }
 
-/// As many as the image tells slurmd; two where there is no limit.
+/// Number of CPUs that the image passes to slurmd; two if there is no limit.
 pub(super) fn cpus(pod: &Pod) -> u64 {
     let env = slurmd(pod).and_then(|slurmd| slurmd.env.as_deref()).unwrap_or_default();
     let limit = env.iter().find(|variable| variable.name == "POD_CPUS").and_then(|variable| variable.value.as_deref());
@@ -51,14 +51,14 @@ fn slurmd(pod: &Pod) -> Option<&Container> {
     pod.spec.as_ref()?.containers.iter().find(|container| container.name == "slurmd")
 }
 
-/// The reason on a node after its pod's preStop hook: what an administrator wrote stays.
+/// Reason on a node after its pod's preStop hook: an administrator's reason stays.
 pub(super) fn termination_reason(before: &str) -> String {
     const PREFIX: &str = "slurm-operator: ";
     let is_free = before.is_empty() || before == "none" || before.starts_with(PREFIX);
     if is_free { format!("{PREFIX}Pod is terminating") } else { before.to_owned() }
 }
 
-/// The status of a pod whose containers run.
+/// Status of a pod whose containers are running.
 pub(super) fn running(pod: &Pod, is_ready: bool, now: i64) -> Value {
     let now = Timestamp::from_second(now).unwrap_or_default().to_string();
     let condition =
@@ -75,7 +75,7 @@ pub(super) fn running(pod: &Pod, is_ready: bool, now: i64) -> Value {
     })
 }
 
-/// The status of a pod whose container ended and will not come back.
+/// Status of a pod whose container ended and is not restarted.
 pub(super) fn failed() -> Value {
     json!({
         "phase": "Failed", "reason": "Error",
@@ -83,7 +83,7 @@ pub(super) fn failed() -> Value {
     })
 }
 
-/// Some address that two pods seldom share.
+/// An address that two pods rarely share.
 fn address(pod: &Pod) -> String {
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let [mut second, mut third, mut fourth] = [0_u8; 3];

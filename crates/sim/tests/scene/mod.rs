@@ -1,4 +1,4 @@
-//! A cluster and its keeper in virtual time: no socket, no wall clock.
+//! A cluster and its keeper in virtual time: no sockets, no wall clock.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) struct Scene {
     pub(crate) calls: Arc<Counter>,
 }
 
-/// The stand-in, with lists that take their time as those of a big cluster do.
+/// The stand-in with slow lists, like those of a big cluster.
 struct Slow(Arc<dyn Transport>, Duration);
 
 impl Transport for Slow {
@@ -59,12 +59,12 @@ pub(crate) async fn pass(seconds: u64) {
 }
 
 impl Scene {
-    /// So many workers, by a clock that follows tokio's.
+    /// A cluster of `workers` workers, with a clock that follows tokio's.
     pub(crate) fn of(workers: u32) -> Self {
         Self::with_lists_of(workers, Duration::ZERO)
     }
 
-    /// With lists that take so long.
+    /// Like [`Self::of`], with lists that take `duration`.
     pub(crate) fn with_lists_of(workers: u32, duration: Duration) -> Self {
         let start = Instant::now();
         let clock = Clock::new(move || Timestamp::from_second(1_800_000_000).unwrap() + start.elapsed());

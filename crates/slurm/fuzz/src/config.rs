@@ -1,4 +1,4 @@
-//! Configuration: several files, separated as the names below are ordered; the first two `Key=Value` files are also joined.
+//! Configuration: several files in the order of [`FILES`]; the first two, both with `Key=Value` lines, are also joined.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Joining is stable: what was joined once is joined again into the same bytes, and no key is lost.
+/// Checks that joining is stable: joining the result again gives the same bytes, and no key is lost.
 fn join(files: &[ConfFile]) {
     let sources: Vec<Source<'_>> = files.iter().zip(["one", "other"]).map(|(file, name)| Source { name, file }).collect();
     let Ok(joined) = union(&sources) else { return };

@@ -1,12 +1,12 @@
-//! Lists of hosts: one or two expressions.
+//! Host lists: one or two expressions.
 
 use std::collections::BTreeSet;
 
 use slipway_slurm::hostlist::{HostSet, Hostlist, compress};
 
-/// So many names are made of one list.
+/// Maximum number of names to expand from one list.
 const NAMES: usize = 2048;
-/// More digits at the end of a name than an expression may have. Brackets side by side can make such names.
+/// More digits at the end of a name than an expression may have. Adjacent brackets can make such names.
 const MANY_DIGITS: usize = 19;
 
 pub fn run(data: &[u8]) {

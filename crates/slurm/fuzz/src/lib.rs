@@ -1,15 +1,15 @@
-//! What every input must keep to, whoever wrote it: no panic, no endless work, no memory beyond the input's own measure, and what was
-//! read is written back as it was.
+//! Rules for every input, whatever its source: no panic, no endless work, no memory out of proportion to the input, and parsed data is written back
+//! unchanged.
 //!
-//! The fuzzing engine calls `run` with what it makes up; `crates/slurm/tests/fuzz.rs` calls it with every seed and every input that once
-//! broke something.
+//! The fuzzing engine calls `run` with generated inputs; `crates/slurm/tests/fuzz.rs` calls it with every seed and every input that once broke
+//! something.
 
 pub mod config;
 pub mod hostlist;
 pub mod rest;
 pub mod seed;
 
-/// Stands between the parts of an input: no text of Slurm's has it.
+/// Separator between the parts of an input: no text from Slurm contains it.
 pub const PART: u8 = 0x1c;
 
 /// The parts of an input as text.

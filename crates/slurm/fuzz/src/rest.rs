@@ -1,4 +1,4 @@
-//! Answers of slurmrestd: four bytes choose version, call, status and the size of the pieces it comes in; the rest is the body.
+//! Responses of slurmrestd: four bytes select version, call, status and chunk size; the rest is the body.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use slipway_slurm::rest::transport::{Body, Later, Request, Response, Transport, 
 use slipway_slurm::rest::{Client, Limits, RestError, Version};
 use tokio::runtime::{Builder, Runtime};
 
-/// How many bytes stand before the body.
+/// Number of bytes before the body.
 pub const HEAD: usize = 4;
-/// Statuses that servers were seen to give, the last two in plain text.
+/// Statuses that servers were seen to send, the last two in plain text.
 pub const STATUSES: [u16; 12] = [200, 401, 404, 405, 422, 500, 502, 504, 511, 204, 304, 500];
-/// From this place on the answer is no JSON.
+/// Index of the first status without JSON.
 const PLAIN: usize = 10;
 
-/// Every call there is.
+/// All calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Ping,
@@ -78,7 +78,7 @@ impl Asked {
     ];
 }
 
-/// An input for this target.
+/// Builds an input for this target.
 pub fn input(version: Version, asked: Asked, status: u16, is_json: bool, body: &[u8]) -> Vec<u8> {
     let place = |found: Option<usize>| u8::try_from(found.unwrap_or_default()).unwrap_or_default();
     let head = [

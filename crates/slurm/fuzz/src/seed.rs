@@ -1,4 +1,4 @@
-//! Seeds: the corpora and recorded answers that the tests have anyway, in each target's form.
+//! Seeds: the corpora and recorded responses of the tests, in each target's format.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,10 @@ use super::rest::{Asked, input};
 #[allow(dead_code, reason = "verdicts are of no use here")]
 mod cases;
 
-/// A name for a file, and what is in it.
+/// File name and content.
 pub type Seed = (String, Vec<u8>);
 
-/// Writes seeds into the folder that `SEEDS` names, before the engine reads it.
+/// Writes seeds into the folder in `SEEDS`, before the engine reads it.
 pub fn write(seeds: Vec<Seed>) {
     let folder = PathBuf::from(std::env::var_os("SEEDS").expect("SEEDS names the folder of the corpus"));
     for (name, seed) in seeds {
@@ -24,7 +24,7 @@ pub fn write(seeds: Vec<Seed>) {
     }
 }
 
-/// Each expression of the corpus, and the one before it as the second part.
+/// Each expression of the corpus, with the next one as the second part.
 pub fn hostlists() -> Vec<Seed> {
     let lines = include_str!("../../tests/corpus/hostlist.tsv").lines().filter(|line| !line.starts_with('#'));
     let expressions: Vec<String> =
@@ -45,7 +45,7 @@ pub fn configs() -> Vec<Seed> {
     cases.map(seed).collect()
 }
 
-/// The recorded answers, each for the call that got it.
+/// The recorded responses, each for its call.
 pub fn answers() -> Vec<Seed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = if folder.ends_with("fuzz") { folder.join("../tests/fixtures") } else { folder.join("tests/fixtures") };
@@ -67,7 +67,7 @@ pub fn answers() -> Vec<Seed> {
     seeds
 }
 
-/// What was asked to get the answer of this name.
+/// The call of the recorded response of this name.
 fn asked(what: &str) -> Asked {
     match what {
         "nodes" | "nodes-unchanged" | "token-refused" => Asked::Nodes,

@@ -3,7 +3,7 @@
 use super::{AccountingHost, Layout, Text};
 use crate::name::{ClusterName, HostName};
 
-/// The little that slurmrestd needs to know about a slurmctld outside.
+/// The settings that slurmrestd needs for an external slurmctld.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalConf {
     pub cluster_name: ClusterName,

@@ -1,4 +1,4 @@
-//! What the user's lines do to ours: Slurm takes the last of two, so a later line wins, also over a list of which both want a part.
+//! Merge of the user's lines with ours: Slurm uses the last of two, so a later line wins, even over a list that both contribute to.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -11,13 +11,13 @@ use crate::{
     name::{excerpt, spoken},
 };
 
-/// Keys of which the user's options and ours are joined, in the order in which they are written.
+/// Keys for which the user's options and ours are merged, in the order in which they are written.
 const LISTS: [&str; 3] = ["AuthAltParameters", "AuthInfo", "SlurmctldParameters"];
 
-/// Options in [`LISTS`] by which the pods live; of the others the user's value counts.
+/// Options in [`LISTS`] that the pods need; for the others the user's value wins.
 const OUR_OPTIONS: [&str; 5] = ["jwt_key", "jwks", "enable_configless", "reconfig_on_restart", "use_client_ids"];
 
-/// Keys that the user cannot change for a pod of ours, and what to do instead.
+/// Keys that the user cannot change for our pods, with the reason and the fix.
 const FIXED: [(&str, &str); 6] = [
     ("AuthType", "daemons of this operator know each other by auth/slurm alone: take it out"),
     ("ClusterName", "it would not be that of the state on disk: take it out, spec.clusterName has the name"),
@@ -27,13 +27,13 @@ const FIXED: [(&str, &str); 6] = [
     ("StateSaveLocation", "nothing outlives the pod there: take it out, spec.persistence says where the state lies"),
 ];
 
-/// Keys that may stand on several lines, which add up.
+/// Keys that may be on several lines, which add up.
 const ADDING: [&str; 4] = ["Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld"];
 
-/// Keys of ours that are only a start: to set them is no surprise to anyone.
+/// Keys for which our value is only a default: overriding them needs no note.
 const SUGGESTED: [&str; 1] = ["MaxNodeCount"];
 
-/// A line of the user's that cannot be: which, why and what to do, to follow the name of a field.
+/// A rejected line of the user: the line, the reason and the fix, to follow the name of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotExtra(String);
 
@@ -45,16 +45,16 @@ impl fmt::Display for NotExtra {
 
 impl std::error::Error for NotExtra {}
 
-/// The user's lines, read beside ours.
+/// The user's lines, compared with ours.
 pub(super) struct Extra {
     /// Keys of [`LISTS`] that the user sets, with the options of both.
     merged: Vec<(&'static str, String)>,
-    /// What won over what, one sentence each.
+    /// Overrides, one sentence each.
     pub(super) notes: Vec<String>,
 }
 
 impl Extra {
-    /// Fails on a line without which no other would matter, because slurmctld or its state would be gone.
+    /// Fails on a line that would disable slurmctld or lose its state: no other line matters then.
     pub(super) fn read(extra: &str, ours: &str) -> Result<Self, NotExtra> {
         let (theirs, ours) = (ConfFile::parse(extra), ConfFile::parse(ours));
         let plain = theirs.entries.iter().filter(|entry| !is_record(&entry.head().key));
@@ -88,9 +88,9 @@ impl Extra {
         Ok(read)
     }
 
-    /// The options of both in the order of their names, spelt as they were.
+    /// The options of both, sorted by name, in their original spelling.
     fn join(&mut self, key: &str, line: usize, ours: &str, theirs: &str) -> Result<String, NotExtra> {
-        // One of these would end the line, or join it with the next.
+        // Each of these would end the line, or join it with the next.
         if let Some(character) = theirs.chars().find(|character| character.is_control() || matches!(character, '"' | '\\' | '#')) {
             return Err(NotExtra(format!("line {line}: {key} has {}, which no option of it has: take it out", spoken(character))));
         }
@@ -115,7 +115,7 @@ impl Extra {
         Ok(joined.into_values().collect::<Vec<_>>().join(","))
     }
 
-    /// Writes the joined lists behind everything else, where Slurm takes them.
+    /// Writes the merged lists after everything else, so that Slurm uses them.
     pub(super) fn write_merged(&self, file: &mut Text) {
         if !self.merged.is_empty() {
             file.section("MERGED CONFIG");

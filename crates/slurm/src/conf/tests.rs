@@ -216,7 +216,7 @@ proptest! {
         if let Some(set) = set {
             let text_of_bare = text(&bare());
             let text = text(&SlurmConf { nodesets: vec![set], ..bare() });
-            // A headline of two lines, the node set and the partition.
+            // A section header of two lines, the node set and the partition.
             prop_assert_eq!(text.lines().count(), text_of_bare.lines().count() + 4);
             prop_assert_eq!(partitions(&text), [name]);
         }

@@ -1,4 +1,4 @@
-//! What would happen if the daemons got these files.
+//! Effects of configuration files on the daemons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,65 +8,65 @@ use super::{Finding, Findings, Severity, hosts, jwks, plugstack, rule, slurmdbd,
 use crate::hostlist::HostSet;
 use crate::name::{excerpt, spoken};
 
-/// The most that a ConfigMap or a Secret carries, all its keys together.
+/// Maximum size of a ConfigMap or a Secret, all its keys together.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// What the files are checked against. What is not known is not checked.
+/// Facts that the files are checked against. Unknown ones are not checked.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-    /// The name that the state on disk was made for.
+    /// Cluster name of the state on disk.
     pub cluster_name: Option<String>,
-    /// The host names of the pods of slurmctld; empty: not known.
+    /// Host names of the slurmctld pods; empty if unknown.
     pub controllers: Vec<String>,
-    /// The port that Services and probes use.
+    /// The port of Services and probes.
     pub slurmctld_port: Option<u16>,
     /// The user the daemon runs as.
     pub slurm_user: Option<String>,
-    /// The folder in which the state must lie.
+    /// The folder that must contain the state.
     pub state_folder: Option<String>,
-    /// Whether workers join by themselves, which needs MaxNodeCount.
+    /// True if workers register by themselves, which needs MaxNodeCount.
     pub dynamic_nodes: bool,
-    /// Nodes that slurmctld knows beside those of the file.
+    /// Nodes known to slurmctld besides those of the file.
     pub nodes: HostSet,
-    /// Partitions that jobs wait or run in.
+    /// Partitions with pending or running jobs.
     pub partitions: BTreeSet<String>,
-    /// Qualities of service that slurmdbd knows.
+    /// QOS known to slurmdbd.
     pub qualities: Option<BTreeSet<String>>,
-    /// slurmdbd's pod, where slurmdbd.conf is checked.
+    /// slurmdbd's pod, if slurmdbd.conf is checked.
     pub slurmdbd: SlurmdbdPod,
-    /// Files and folders in the pods, by their whole path. The files that are checked need not be among them.
+    /// Files and folders in the pods, by absolute path. The checked files need not be among them.
     pub paths: Option<BTreeSet<String>>,
-    /// Groups that slurmctld's pod knows.
+    /// Groups known in slurmctld's pod.
     pub groups: Option<BTreeSet<String>>,
-    /// Host names that resolve, addresses aside.
+    /// Host names that resolve; addresses need not be listed.
     pub names: Option<BTreeSet<String>>,
 }
 
-/// What slurmdbd.conf has to agree with.
+/// Facts that slurmdbd.conf has to agree with.
 #[derive(Clone, Debug, Default)]
 pub struct SlurmdbdPod {
-    /// The host name that the pod sees itself by.
+    /// The pod's own host name.
     pub host: Option<String>,
-    /// The port that its Service and probes use.
+    /// The port of its Service and probes.
     pub port: Option<u16>,
     /// The mode with which the file is mounted.
     pub mode: Option<u32>,
 }
 
 impl Surroundings {
-    /// Whether slurmctld would find this host, as far as is known.
+    /// True if slurmctld can resolve this host, or if that is unknown.
     pub(super) fn resolves(&self, host: &str) -> bool {
         host.parse::<std::net::IpAddr>().is_ok() || self.names.as_ref().is_none_or(|names| names.contains(host))
     }
 
-    /// Whether a file is there, as far as is known.
+    /// True if the file exists, or if that is unknown.
     pub(super) fn has(&self, path: &str) -> bool {
         self.paths.as_ref().is_none_or(|paths| paths.contains(path))
     }
 }
 
-/// Checks the files of one pod by their names: `slurm.conf`, `cgroup.conf`, `gres.conf`, `topology.yaml`, `plugstack.conf`,
-/// `slurmdbd.conf`, and the file that `jwks=` names. Others are only counted. Findings come with the worst first.
+/// Checks the files of one pod by their names: `slurm.conf`, `cgroup.conf`, `gres.conf`, `topology.yaml`, `plugstack.conf`, `slurmdbd.conf`, and
+/// the file that `jwks=` names. Others only count towards the size. The worst findings come first.
 pub fn check(files: &BTreeMap<String, String>, around: &Surroundings) -> Vec<Finding> {
     let mut all = Vec::new();
     let mut gather = |findings: Findings<'_>| all.extend(findings.into_all());
@@ -118,7 +118,7 @@ pub fn check(files: &BTreeMap<String, String>, around: &Surroundings) -> Vec<Fin
     all
 }
 
-/// An unreadable line ends whoever reads the file: slurmctld, but for gres.conf, which only the workers read.
+/// Severity of an unreadable line: the daemon that reads the file exits. Only workers read gres.conf.
 fn unreadable(scope: Scope) -> Severity {
     if matches!(scope, Scope::Gres | Scope::GresRecord) { Severity::KillsWorkers } else { Severity::Fatal }
 }
@@ -139,7 +139,7 @@ fn check_text(findings: &mut Findings<'_>, text: &str, file: &ConfFile, scope: S
             FaultKind::Include(path) => {
                 let message =
                     format!("Include reads `{}`, which the pods do not have and nobody checks: put its lines here", excerpt(path));
-                // slurmctld waits for the file; slurmdbd looks at its mode first.
+                // slurmctld waits for the file; slurmdbd checks its mode first.
                 let severity = if scope == Scope::Slurmdbd { Severity::Fatal } else { Severity::Hangs };
                 findings.add(severity, line, "Include", message);
             }
@@ -188,7 +188,7 @@ fn unknown_key(findings: &mut Findings<'_>, line: usize, scope: Scope, setting: 
     findings.add(unreadable(scope), line, key, format!("{} is no key that Slurm knows here: {remedy}", excerpt(&setting.key)));
 }
 
-/// Keys that may stand on several lines.
+/// True for keys that may be on several lines.
 pub(super) fn is_repeatable(key: &str) -> bool {
     let several = ["SlurmctldHost", "Prolog", "Epilog", "PrologSlurmctld", "EpilogSlurmctld", "Name", "PowerAction"];
     is_record(key) || several.iter().any(|known| known.eq_ignore_ascii_case(key))

@@ -1,21 +1,22 @@
-//! `Key=Value` files as Slurm reads them: slurm.conf, slurmdbd.conf, cgroup.conf, gres.conf.
+//! `Key=Value` files as Slurm parses them: slurm.conf, slurmdbd.conf, cgroup.conf, gres.conf.
 //!
-//! Keys without regard to case, `#` to the end of the line also inside quotes, `\` at the end of a line joins the next and anywhere else
-//! takes the meaning from what follows (`\#` is a `#`), values in double quotes may hold blanks. Reading never fails: what Slurm would refuse becomes an [`Entry`] without settings and a fault.
+//! Keys are case-insensitive. `#` starts a comment, even inside quotes. `\` at the end of a line joins the next; anywhere else it escapes the next
+//! character (`\#` is a `#`). Values in double quotes may contain blanks. Parsing never fails: text that Slurm would refuse becomes a [`Fault`],
+//! and only the settings before it on its line are kept.
 
 use std::fmt;
 
-/// A file, line by line.
+/// A file, line by line, and its faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfFile {
     pub entries: Vec<Entry>,
     pub faults: Vec<Fault>,
 }
 
-/// One logical line: a key and its value and, where the key starts a record (`PartitionName`), those that belong to it.
+/// One logical line: a key with its value and, if the key starts a record (`PartitionName`), the settings that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Of its first physical line, from 1.
+    /// Number of its first physical line, from 1.
     pub line: usize,
     pub settings: Vec<Setting>,
 }
@@ -27,7 +28,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// What is wrong with a line as text.
+/// Problem with a line as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub line: usize,
@@ -38,32 +39,32 @@ pub struct Fault {
 pub enum FaultKind {
     /// No `Key=Value`; Slurm refuses the file.
     NotASetting(String),
-    /// The named file would be read in place of the line.
+    /// Slurm would read the named file in place of the line.
     Include(String),
-    /// A quote that is opened and never closed: Slurm takes it as a part of the value.
+    /// A quote that is opened and never closed: Slurm treats it as part of the value.
     OpenQuote(String),
-    /// A line joined with nothing.
+    /// The last line ends with a `\` that joins it with nothing.
     ContinuedAtEnd,
-    /// A comment that starts right behind a value, and was most likely meant to be a part of it.
+    /// A comment right after a value, most likely meant to be part of it.
     Cut,
-    /// A character that no file should have; Slurm stops reading the line or takes it as it is.
+    /// A control character that no file should have; Slurm stops reading the line or keeps the character.
     Control(char),
 }
 
 impl Setting {
-    /// Whether this is the setting of `key`, however it is spelt.
+    /// True if this sets `key`, in any case.
     pub fn is(&self, key: &str) -> bool {
         self.key.eq_ignore_ascii_case(key)
     }
 }
 
 impl Entry {
-    /// The setting that says what the line is about.
+    /// The first setting, which determines what the line is about.
     pub fn head(&self) -> &Setting {
         &self.settings[0]
     }
 
-    /// The value of a setting on this line; of two the last, as in Slurm.
+    /// The value of a setting on this line; the last one wins, as in Slurm.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.settings.iter().rev().find(|setting| setting.is(key)).map(|setting| setting.value.as_str())
     }
@@ -110,12 +111,12 @@ impl ConfFile {
         }
     }
 
-    /// Every setting that heads a line with this key, with its line.
+    /// All lines that start with this key.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.head().is(key))
     }
 
-    /// The value that Slurm uses: the last one.
+    /// The value that Slurm uses, which is the last one, and its line.
     pub fn last(&self, key: &str) -> Option<(usize, &str)> {
         let settings = self.entries.iter().flat_map(|entry| entry.settings.iter().map(move |setting| (entry, setting)));
         let mut plain = settings.filter(|(entry, setting)| setting.is(key) && (!is_record(&entry.head().key) || entry.head().is(key)));
@@ -123,15 +124,15 @@ impl ConfFile {
     }
 }
 
-/// Keys whose line is a record of its own: what follows on the line belongs to it. Nothing may follow any other key.
+/// True for keys that start a record: the rest of the line belongs to it. Nothing may follow any other key.
 pub fn is_record(key: &str) -> bool {
-    // The last two head the lines of gres.conf.
+    // The last two start lines of gres.conf.
     ["NodeSet", "PartitionName", "DownNodes", "PowerAction", "NodeName", "Name", "AutoDetect"]
         .iter()
         .any(|record| record.eq_ignore_ascii_case(key))
 }
 
-/// Lines without comments, joined where one ends with `\`; empty ones left out.
+/// Lines without comments, joined if one ends with `\`; empty ones are left out.
 fn logical_lines(text: &str, faults: &mut Vec<Fault>) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut open: Option<(usize, String)> = None;
@@ -165,18 +166,18 @@ fn logical_lines(text: &str, faults: &mut Vec<Fault>) -> Vec<(usize, String)> {
     lines.into_iter().map(|(number, line)| (number, unescaped(&line))).collect()
 }
 
-/// Where the comment of a line starts: at the first `#` that no `\` is for.
+/// Start of a line's comment: the first `#` that is not escaped.
 fn comment(line: &str) -> Option<usize> {
     line.match_indices('#').map(|(start, _)| start).find(|start| !ends_escaped(&line[..*start]))
 }
 
-/// A line without the `\` that joins the next one to it; blanks behind that do no harm.
+/// A line without the `\` that joins the next one to it, or `None` if there is none; blanks after the `\` are ignored.
 fn continued(line: &str) -> Option<&str> {
     let line = line.trim_end_matches(is_blank);
     line.strip_suffix('\\').filter(|_| ends_escaped(line))
 }
 
-/// Whether the last of the `\` at the end of a text is for what comes next, and not for another one.
+/// True if the text ends with a `\` that is not escaped itself.
 fn ends_escaped(text: &str) -> bool {
     (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
 }
@@ -190,7 +191,7 @@ fn unescaped(line: &str) -> String {
     out
 }
 
-/// Reads one `Key=Value` at the start of a text and returns it with what is left; `None` where there is none.
+/// Parses one `Key=Value` at the start of a text and returns it with the rest, or `None` if there is none.
 fn setting(text: &str) -> Option<(Setting, &str)> {
     let end = text.find(|character: char| !(character.is_ascii_alphanumeric() || matches!(character, '_' | '.')))?;
     let (key, rest) = text.split_at(end);
@@ -207,7 +208,7 @@ fn setting(text: &str) -> Option<(Setting, &str)> {
     Some((Setting { key: key.to_owned(), value: value.to_owned() }, left))
 }
 
-/// What C's `isspace` takes for a blank.
+/// True for a blank as C's `isspace` defines it.
 pub(crate) fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
@@ -231,7 +232,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// The settings alone, one line each; comments and faults are gone.
+/// Only the settings, one line each, without comments and faults.
 impl fmt::Display for ConfFile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.entries.iter().try_for_each(|entry| writeln!(out, "{entry}"))

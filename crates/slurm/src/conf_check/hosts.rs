@@ -1,4 +1,4 @@
-//! Nodes, node sets and partitions: names that must exist, once, and fit.
+//! Nodes, node sets and partitions: names must exist, be unique and be valid.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{Findings, Severity};
 use crate::hostlist::{HostSet, Hostlist};
 use crate::name::{NodeSetName, PartitionName, excerpt};
 
-/// More nodes than any file can mean; a list beyond it is not unfolded.
+/// More nodes than any file can mean; a longer list is not expanded.
 const MAX_NODES: usize = 1 << 20;
 
 pub(super) fn check(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings) {
@@ -17,13 +17,13 @@ pub(super) fn check(findings: &mut Findings<'_>, file: &ConfFile, around: &Surro
     check_partitions(findings, file, &nodes, &nodesets, around);
 }
 
-/// The nodes that the file names, as far as they can be read.
+/// Nodes that the file names, as far as they can be parsed.
 pub(super) fn static_nodes(file: &ConfFile) -> HostSet {
     let lists = records(file, "NodeName").filter_map(|entry| Hostlist::parse(&entry.head().value).ok()?.to_set(MAX_NODES).ok());
     lists.fold(HostSet::default(), |all, set| all.union(&set))
 }
 
-/// Every static node, once.
+/// Checks the static nodes and returns each once.
 fn check_nodes(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings) -> HostSet {
     let mut nodes = HostSet::default();
     for entry in records(file, "NodeName") {
@@ -83,7 +83,7 @@ fn check_state(findings: &mut Findings<'_>, entry: &Entry) {
     }
 }
 
-/// A static node whose name does not resolve stops slurmctld in the resolver for as long as the network lets it.
+/// Reports a static node whose name does not resolve: slurmctld blocks in the resolver for as long as the network lets it.
 fn check_address(findings: &mut Findings<'_>, entry: &Entry, around: &Surroundings) {
     let asleep = entry.get("State").is_some_and(|state| ["CLOUD", "FUTURE"].iter().any(|known| known.eq_ignore_ascii_case(state)));
     let address = entry.get("NodeAddr").or_else(|| entry.get("NodeHostname")).unwrap_or(&entry.head().value);
@@ -93,7 +93,7 @@ fn check_address(findings: &mut Findings<'_>, entry: &Entry, around: &Surroundin
     }
 }
 
-/// Names of node sets and where each stands.
+/// Checks the node sets and returns their names with their lines.
 fn check_nodesets<'a>(findings: &mut Findings<'_>, file: &'a ConfFile, nodes: &HostSet, around: &Surroundings) -> BTreeMap<&'a str, usize> {
     let mut known = BTreeMap::new();
     for entry in records(file, "NodeSet") {
@@ -211,7 +211,7 @@ fn check_members(findings: &mut Findings<'_>, line: usize, partition: &str, list
     }
 }
 
-/// Lines of this kind, without those that only set defaults.
+/// Lines of this kind, except those that only set defaults.
 fn records<'a>(file: &'a ConfFile, key: &'static str) -> impl Iterator<Item = &'a Entry> {
     file.all(key).filter(move |entry| !entry.head().value.eq_ignore_ascii_case("default") || key == "NodeSet")
 }

@@ -1,4 +1,4 @@
-//! The set of keys by which auth/jwt takes tokens of others.
+//! The key set with which auth/jwt verifies tokens of other issuers.
 
 use super::tree::{Content, Tree};
 use super::{Findings, Severity};
@@ -6,7 +6,7 @@ use crate::name::excerpt;
 
 /// Checks the file that `jwks=` names.
 pub(super) fn check(findings: &mut Findings<'_>, text: &str) {
-    // YAML would take almost any words for a text.
+    // A YAML parser would accept almost any words as text.
     if let Err(why) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         let problem = why.to_string();
         let problem = problem.split(" at line").next().unwrap_or_default().to_owned();

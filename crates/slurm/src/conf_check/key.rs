@@ -1,11 +1,11 @@
-//! The keys that Slurm knows and what each takes. The table stands in `keys.tsv`.
+//! The keys that Slurm knows, and the kind of value of each. The table is in `keys.tsv`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::Severity;
 
-/// Where a key may stand.
+/// File or record in which a key is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     Slurm,
@@ -32,40 +32,40 @@ impl Scope {
         ("gres-record", Self::GresRecord),
     ];
 
-    /// The scope of what follows on a line of slurm.conf that starts with this key.
+    /// The scope of what follows on a line of slurm.conf that starts with this key, or `None` if it starts no record.
     pub(super) fn of_record(key: &str) -> Option<Self> {
         let records = [Self::Partition, Self::Node, Self::NodeSet, Self::DownNodes];
         Self::ALL.iter().find(|(name, scope)| records.contains(scope) && name.eq_ignore_ascii_case(key)).map(|(_, scope)| *scope)
     }
 }
 
-/// What a value has to be.
+/// Kind of value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
-    /// A whole number up to this one.
+    /// A whole number up to this maximum.
     Number(u64),
     Float,
     Bool,
-    /// A level of logging.
+    /// A log level.
     Level,
     /// A time as `minutes` or `days-hours:minutes:seconds`.
     Time,
-    /// A number of ports, or a range.
+    /// A port number, or a range.
     Ports,
-    /// `NO`, `YES`, `EXCLUSIVE` or `FORCE`, the latter with a count.
+    /// `NO`, `YES`, `EXCLUSIVE` or `FORCE`, possibly with a count.
     Share,
-    /// A number with a unit, as slurmdbd's purges have.
+    /// A number with a unit, for slurmdbd's purges.
     Purge,
-    /// One of a few words.
+    /// One of these words.
     OneOf(&'static str, Severity),
-    /// Words with commas between; `words.tsv` knows them.
+    /// Comma-separated words, which are listed in `words.tsv`.
     Words,
     /// A plug-in of this type, or several.
     Plugin(&'static str, Severity),
-    /// Slurm says that it no longer reads it.
+    /// Slurm reports that it no longer reads the key.
     Defunct,
-    /// Slurm refuses the file.
+    /// The key was removed: Slurm refuses the file.
     Removed,
 }
 
@@ -118,12 +118,12 @@ static KEYS: LazyLock<BTreeMap<(Scope, String), Key>> = LazyLock::new(|| {
     keys.collect()
 });
 
-/// The key of this name, if Slurm knows it there.
+/// The key of this name, or `None` if Slurm does not know it in this scope.
 pub(super) fn find(scope: Scope, name: &str) -> Option<Key> {
     KEYS.get(&(scope, name.to_ascii_lowercase())).copied()
 }
 
-/// The known key that looks most like an unknown one.
+/// The known key that is most similar to an unknown one, or `None` if none is.
 pub(super) fn closest(scope: Scope, name: &str) -> Option<&'static str> {
     let keys = KEYS.iter().filter(|((known, _), _)| *known == scope).map(|(_, key)| key.name);
     super::word::closest(name, keys)

@@ -1,14 +1,14 @@
-//! Which nodes belong to which partitions by their features.
+//! Membership of nodes in partitions by their features.
 //!
-//! slurmctld works that out when it reads its configuration, and not when a node's features change.
+//! slurmctld computes it when it reads its configuration, not when a node's features change.
 
 use super::file::{ConfFile, Entry};
 use crate::hostlist::{HostSet, Hostlist};
 
-/// The most hosts that a line may stand for; one with more is not judged.
+/// Maximum number of hosts in a line; a partition with more is left out.
 const MOST_HOSTS: usize = 65_536;
 
-/// The partitions that have nodes by features of one kind.
+/// The partitions that have nodes by features with a given prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members(Vec<Partition>);
 
@@ -27,8 +27,8 @@ enum Nodes {
 }
 
 impl Members {
-    /// Reads slurm.conf, and keeps the partitions that have nodes by a feature that begins with `prefix`. Never fails: what is wrong with the file is
-    /// found by [`super::check`], and a partition that cannot be judged is left out.
+    /// Parses slurm.conf and keeps the partitions that have nodes by a feature that starts with `prefix`. Never fails: [`super::check`] finds the
+    /// mistakes in the file, and a partition that cannot be parsed is left out.
     pub fn read(slurm_conf: &str, prefix: &str) -> Self {
         let file = ConfFile::parse(slurm_conf);
         let node_sets: Vec<&Entry> = file.all("NodeSet").collect();
@@ -40,7 +40,7 @@ impl Members {
                 default = written;
                 continue;
             }
-            // Those are not among the partitions that a node's record names.
+            // Hidden partitions are not listed in a node's record.
             let is_hidden = entry.get("Hidden").is_some_and(|hidden| hidden.eq_ignore_ascii_case("yes"));
             let Some(nodes) = written.filter(|_| !is_hidden).and_then(|written| nodes(written, &node_sets)) else { continue };
             if nodes.iter().any(|nodes| matches!(nodes, Nodes::WithFeature(feature) if feature.starts_with(prefix))) {
@@ -50,7 +50,7 @@ impl Members {
         Self(partitions)
     }
 
-    /// Whether a node with these features belongs to other partitions than those it is in.
+    /// True if a node with these features belongs to other partitions than those it is in.
     pub fn would_move(&self, node: &str, features: &[String], partitions: &[String]) -> bool {
         let has = |nodes: &Nodes| match nodes {
             Nodes::All => true,
@@ -61,7 +61,7 @@ impl Members {
     }
 }
 
-/// What stands after `Nodes=`: names of node sets, and of hosts. Nothing where it cannot be read.
+/// Node sets and hosts of a `Nodes=` value, or `None` if it cannot be parsed.
 fn nodes(text: &str, node_sets: &[&Entry]) -> Option<Vec<Nodes>> {
     let mut found = Vec::new();
     let mut hosts = Vec::new();
@@ -88,7 +88,7 @@ fn nodes(text: &str, node_sets: &[&Entry]) -> Option<Vec<Nodes>> {
     Some(found)
 }
 
-/// Cuts at commas and blanks, though not inside brackets.
+/// Splits at commas and blanks outside brackets.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     let cut = move |character: char| {

@@ -1,14 +1,14 @@
-//! plugstack.conf: the plug-ins of SPANK that every slurmd loads. slurmctld hands the file out and reads only its includes.
+//! plugstack.conf: the SPANK plug-ins that every slurmd loads. slurmctld distributes the file and reads only its includes.
 
 use super::check::Surroundings;
 use super::file::is_blank;
 use super::{Findings, Severity};
 use crate::name::excerpt;
 
-/// The one that Slurm brings itself.
+/// The plug-in that Slurm itself provides.
 const OWN: &str = "spank_pbs.so";
 
-/// Checks the file. Its lines are not those of slurm.conf: words in lower case, no quotes, no `\` that joins lines.
+/// Checks the file. Its syntax is not that of slurm.conf: keywords in lower case, no quotes, no `\` that joins lines.
 pub(super) fn check(findings: &mut Findings<'_>, text: &str, around: &Surroundings) {
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
@@ -39,7 +39,7 @@ pub(super) fn check(findings: &mut Findings<'_>, text: &str, around: &Surroundin
     }
 }
 
-/// Whether a worker has this plug-in, as far as is known: by its whole path, or by its name in the folder of plug-ins.
+/// True if a worker has this plug-in, by absolute path or by name in the plug-in folder, or if that is unknown.
 fn is_there(plugin: &str, around: &Surroundings) -> bool {
     if plugin.contains(['"', '\'', '\\']) {
         return false;

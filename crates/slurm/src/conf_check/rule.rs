@@ -1,4 +1,4 @@
-//! What has to be true between one key and another, or between a key and the pods.
+//! Constraints between one key and another, or between a key and the pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,12 +25,12 @@ pub(super) fn check(
     check_topologies(findings, file, files, topologies);
 }
 
-/// Whether a value is the one that means "no".
+/// True if the value is `none`, with or without a plug-in type.
 fn is_none(value: &str) -> bool {
     value.rsplit('/').next().is_some_and(|name| name.eq_ignore_ascii_case("none"))
 }
 
-/// Who this slurmctld is: cluster, host, user.
+/// Checks the identity of this slurmctld: cluster, host, user.
 fn check_identity(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings) {
     match file.last("ClusterName") {
         None => findings.add(Severity::Fatal, 0, "ClusterName", "ClusterName is missing: set it"),
@@ -107,7 +107,7 @@ fn check_paths(findings: &mut Findings<'_>, file: &ConfFile, files: &BTreeMap<St
     }
 }
 
-/// The keys by which tokens are signed and taken; of those that stand beside the file what is in them is checked with them.
+/// Checks that the keys which sign and verify tokens exist. The content of a JWKS among `files` is checked separately.
 pub(super) fn check_keys_of_tokens(findings: &mut Findings<'_>, file: &ConfFile, files: &BTreeMap<String, String>, around: &Surroundings) {
     let Some((line, value)) = file.last("AuthAltParameters") else { return };
     for (name, path) in value.split(',').filter_map(|option| option.split_once('=')) {
@@ -119,7 +119,7 @@ pub(super) fn check_keys_of_tokens(findings: &mut Findings<'_>, file: &ConfFile,
     }
 }
 
-/// The name, among these files, of that which `jwks=` names.
+/// Name and text of the file among `files` that `jwks=` names, or `None`.
 pub(super) fn jwks<'a>(file: &ConfFile, files: &'a BTreeMap<String, String>) -> Option<(&'a str, &'a str)> {
     let (_, value) = file.last("AuthAltParameters")?;
     let (_, path) = value.split(',').filter_map(|option| option.split_once('=')).find(|(name, _)| name.eq_ignore_ascii_case("jwks"))?;
@@ -127,12 +127,12 @@ pub(super) fn jwks<'a>(file: &ConfFile, files: &'a BTreeMap<String, String>) -> 
     Some((name.as_str(), text.as_str()))
 }
 
-/// Whether the file at this path is one of those that are mounted with the configuration.
+/// True if the file at this path is mounted with the configuration.
 fn is_beside(files: &BTreeMap<String, String>, path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| files.contains_key(name))
 }
 
-/// Numbers that are numbers and still wrong.
+/// Checks numbers that parse and are still wrong.
 fn check_ranges(findings: &mut Findings<'_>, file: &ConfFile) {
     let number = |key: &str| file.last(key).and_then(|(line, value)| Some((line, value.parse::<u64>().ok()?)));
     if let Some((line, _)) = number("MaxJobCount").filter(|(_, count)| *count == 0) {
@@ -293,7 +293,7 @@ fn check_accounting(findings: &mut Findings<'_>, file: &ConfFile, around: &Surro
     }
 }
 
-/// Qualities of service that partitions name. slurmctld has them from slurmdbd and, without one, knows none.
+/// Checks the QOS that partitions name. slurmctld gets them from slurmdbd and knows none without it.
 fn check_qualities(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings) {
     let accounting = file.last("AccountingStorageType").is_some_and(|(_, value)| !is_none(value));
     for entry in file.all("PartitionName") {

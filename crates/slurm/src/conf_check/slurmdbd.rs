@@ -1,4 +1,4 @@
-//! What has to be true between one key of slurmdbd.conf and another, or between a key and slurmdbd's pod.
+//! Constraints between one key of slurmdbd.conf and another, or between a key and slurmdbd's pod.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn check(findings: &mut Findings<'_>, file: &ConfFile, files: &BTreeM
     }
 }
 
-/// Who this slurmdbd is: its file's mode, its user, host and port.
+/// Checks the identity of this slurmdbd: the mode of its file, its user, host and port.
 fn check_pod(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings) {
     let pod = &around.slurmdbd;
     if let Some(mode) = pod.mode.filter(|mode| ![0o600, 0o640].contains(mode)) {
@@ -57,7 +57,7 @@ fn check_pod(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings
     }
 }
 
-/// The database. Whether it takes the user and the password only the database knows.
+/// Checks the database settings. Only the database knows if it accepts the user and the password.
 fn check_storage(findings: &mut Findings<'_>, file: &ConfFile, around: &Surroundings) {
     match file.last("StorageType") {
         None => {

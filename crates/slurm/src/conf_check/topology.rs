@@ -1,4 +1,4 @@
-//! topology.yaml: what can end slurmctld, and what it passes over.
+//! topology.yaml: mistakes that make slurmctld exit, and mistakes that it ignores.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::name::excerpt;
 /// More hosts than one switch can name.
 const MAX_NODES: usize = 1 << 20;
 
-/// The kinds of topology, of which each has one.
+/// The kinds of topology; each topology has exactly one.
 const KINDS: [&str; 5] = ["tree", "block", "flat", "ring", "torus3d"];
 
 /// Checks the file and returns the names of its topologies.
@@ -101,7 +101,7 @@ fn unknown_keys(findings: &mut Findings<'_>, of: &Tree, what: &str, known: &[&st
     }
 }
 
-/// Units by their name, with those that have none or that of another told.
+/// Units by name. Reports units without a name and duplicate names.
 fn named<'a>(findings: &mut Findings<'_>, units: &'a [Tree], key: &str) -> BTreeMap<String, &'a Tree> {
     let mut names: BTreeMap<String, &Tree> = BTreeMap::new();
     for unit in units {
@@ -142,8 +142,8 @@ fn check_switches(findings: &mut Findings<'_>, topology: &Tree, is_node: impl Fn
     }
 }
 
-/// A switch from which the way down comes back to where it has been. Switches are taken away from the leaves on; what is left is rings
-/// and what stands above them.
+/// A switch on or above a cycle of switches, or `None` if there is no cycle. Leaves are removed until none is left; cycles and the switches above
+/// them remain.
 fn ring<'a>(switches: &'a BTreeMap<String, &Tree>) -> Option<&'a str> {
     let mut left: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, switch) in switches {
@@ -175,7 +175,7 @@ fn check_blocks(findings: &mut Findings<'_>, topology: &Tree, is_node: impl Fn(&
     let remedy = "write `block_sizes: [4]`, each size twice, four times, eight times ... the one before it";
     let sizes = block.get("block_sizes");
     let Some((sizes, items)) = sizes.map(|sizes| (sizes, sizes.items().unwrap_or_default())) else {
-        // Without it the number of nodes in the blocks is taken.
+        // Without it Slurm uses the number of nodes in the blocks.
         if blocks.iter().all(|unit| hosts(unit, "nodes").is_empty()) {
             findings.add(Severity::Fatal, block.line, "block_sizes", format!("block_sizes is missing, and no block has nodes: {remedy}"));
         }
@@ -215,7 +215,7 @@ fn check_nodes(findings: &mut Findings<'_>, unit: &Tree, kind: &str, is_node: im
     }
 }
 
-/// The names of a list of hosts, each with the line of the list.
+/// Host names of a host list, each with the line of the list.
 fn hosts(unit: &Tree, key: &str) -> Vec<(usize, String)> {
     let Some(value) = unit.get(key) else { return Vec::new() };
     let set = Hostlist::parse(&value.text().unwrap_or_default()).and_then(|hosts| hosts.to_set(MAX_NODES));

@@ -1,4 +1,4 @@
-//! YAML, and JSON with it, as a tree that knows its lines.
+//! YAML, and therefore JSON, as a tree with line numbers.
 
 use std::fmt;
 
@@ -21,25 +21,25 @@ pub(super) enum Content {
     /// Text, and any number that is not whole.
     Text(String),
     List(Vec<Tree>),
-    /// Keys in their order, each with its line.
+    /// Keys in file order, each with its line.
     Map(Vec<(usize, String, Tree)>),
 }
 
 /// Text that is neither YAML nor JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NotATree {
-    /// 0 where it is not known.
+    /// 0 if unknown.
     pub(super) line: usize,
     pub(super) reason: String,
 }
 
-/// Lines start at 1; a file has fewer of them than a machine word can count.
+/// The line of a location. Lines start at 1; a file has fewer of them than `usize` can count.
 fn line(place: serde_saphyr::Location) -> usize {
     usize::try_from(place.line()).unwrap_or_default()
 }
 
 impl Tree {
-    /// Fails with the line of what could not be read.
+    /// Parses a text. Fails with the line that cannot be parsed.
     pub(super) fn parse(text: &str) -> Result<Self, NotATree> {
         let spanned: Spanned<Content> = serde_saphyr::from_str(text).map_err(|why| {
             let reason = why.without_snippet().to_string();
@@ -49,7 +49,7 @@ impl Tree {
         Ok(spanned.into())
     }
 
-    /// The value of a key; `None` where this is no map or has no such key.
+    /// The value of a key, or `None` if this is no map or has no such key.
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|(_, known, _)| known == key).map(|(_, _, value)| value)
     }
@@ -58,12 +58,12 @@ impl Tree {
         if let Content::Map(entries) = &self.content { entries } else { &[] }
     }
 
-    /// The items of a list; `None` where this is none.
+    /// The items of a list, or `None` if this is no list.
     pub(super) fn items(&self) -> Option<&[Self]> {
         if let Content::List(items) = &self.content { Some(items) } else { None }
     }
 
-    /// Text, or a number or boolean as Slurm would take it for text.
+    /// Text, or a number or boolean as the text that Slurm would read, or `None`.
     pub(super) fn text(&self) -> Option<String> {
         match &self.content {
             Content::Text(text) => Some(text.clone()),

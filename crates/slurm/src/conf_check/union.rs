@@ -1,8 +1,7 @@
-//! One file out of several sources.
+//! Merges several sources into one file.
 //!
-//! Sources come in the order of their weight: what a later one says wins. Adding a source never removes a line; each key stands once;
-//! keys whose value is a list are joined option by option. The text depends on the sources alone and is sorted, so the same settings
-//! give the same bytes.
+//! Sources are ordered by precedence: a later one wins. Adding a source never removes a line; each key appears once; keys whose value is a list are
+//! merged option by option. The text depends only on the sources and is sorted, so the same settings give the same bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,24 +9,24 @@ use std::fmt;
 use super::check::is_repeatable;
 use super::file::{ConfFile, Entry, FaultKind, Setting, is_record};
 
-/// Keys whose values are joined; their words are kept as they were written.
+/// Keys whose values are merged; their words are kept as written.
 const LISTS: [&str; 3] = ["SlurmctldParameters", "AuthInfo", "AuthAltParameters"];
 
-/// A file with a name by which the report calls it.
+/// A file with its name in the report.
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
     pub name: &'a str,
     pub file: &'a ConfFile,
 }
 
-/// The joined file and what it cost.
+/// The merged file and the overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Union {
     pub file: ConfFile,
     pub overrides: Vec<Override>,
 }
 
-/// A value that stood in one source and gave way to that of another.
+/// A value of one source that was replaced by that of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     /// The key, or `PartitionName=x MaxTime` for one inside a record.
@@ -36,7 +35,7 @@ pub struct Override {
     pub won: Place,
 }
 
-/// A value and where it stood.
+/// A value and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub source: String,
@@ -55,7 +54,7 @@ impl fmt::Display for Override {
     }
 }
 
-/// A source that cannot be joined: a line of it is no setting, or includes a file.
+/// A source that cannot be merged: one of its lines is no setting, or includes a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub source: String,
@@ -72,7 +71,7 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Joins sources, the weightiest last. Fails on the first line that is no setting: what it meant cannot be kept.
+/// Merges sources, the one with the highest precedence last. Fails on the first line that is no setting: its meaning cannot be kept.
 pub fn union(sources: &[Source<'_>]) -> Result<Union, Unreadable> {
     for source in sources {
         for fault in &source.file.faults {
@@ -90,18 +89,18 @@ pub fn union(sources: &[Source<'_>]) -> Result<Union, Unreadable> {
     Ok(joined.finish())
 }
 
-/// Where a line belongs in the text: plain keys by name, then records by kind and name, `DEFAULT` before those it is for.
+/// Position of a line in the text: plain keys by name, then records by kind and name, `DEFAULT` before the records it applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot {
     rank: usize,
     key: String,
     not_default: bool,
     name: String,
-    /// Keeps lines that may repeat in the order they came.
+    /// Keeps repeatable lines in their original order.
     count: usize,
 }
 
-/// What stands in a slot: settings by their key in lower case, with their origin.
+/// Content of a slot: settings with their origin.
 type Record = Vec<(Setting, Place)>;
 
 #[derive(Default)]
@@ -136,7 +135,7 @@ impl Joined {
         }
     }
 
-    /// The place of a line; a line that may repeat gets a new one unless the very same is there.
+    /// The slot of a line; a repeatable line gets a new one unless the same line exists.
     fn slot(&self, entry: &Entry) -> Slot {
         let head = entry.head();
         let records = ["nodename", "nodeset", "partitionname", "downnodes", "poweraction"];
@@ -168,7 +167,7 @@ impl Joined {
     }
 }
 
-/// Joins two lists of options, sorted; of two with the same name the second wins and the first is told.
+/// Merges two lists of options, sorted. Of two with the same name the second wins, and `lost` is called with both.
 fn merge_options(first: &str, second: &str, mut lost: impl FnMut(&str, &str)) -> String {
     let mut options: BTreeMap<String, &str> = BTreeMap::new();
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Whether a value is what its key takes.
+//! Checks a value against the kind that its key takes.
 
 use super::file::Setting;
 use super::key::{Key, Kind};
@@ -10,7 +10,7 @@ pub(super) fn check(findings: &mut Findings<'_>, line: usize, key: Key, setting:
     let Setting { value, .. } = setting;
     let name = key.name;
     let shown = excerpt(value);
-    // Slurm takes an empty value in quotes for no value at all.
+    // Slurm treats an empty value in quotes as unset.
     if value.is_empty() {
         return;
     }
@@ -83,7 +83,7 @@ fn is_unlimited(value: &str) -> bool {
     is_one_of(value, "UNLIMITED,INFINITE")
 }
 
-/// What is wrong with a number, as the end of a sentence.
+/// Problem with a number as the end of a sentence, or `None` if it is valid.
 fn not_a_number(value: &str, max: u64) -> Option<&'static str> {
     if is_unlimited(value) {
         return None;
@@ -96,7 +96,7 @@ fn not_a_number(value: &str, max: u64) -> Option<&'static str> {
         return Some("is less than 0");
     }
     let fits = digits.parse::<u64>().is_ok_and(|number| number <= max);
-    // Slurm's numbers of 64 bits stop at the largest and say nothing.
+    // Slurm silently limits 64-bit numbers to the largest one.
     (!fits && max < u64::MAX).then_some("is too large")
 }
 
@@ -104,7 +104,7 @@ fn is_level(value: &str) -> bool {
     is_one_of(value, "quiet,fatal,error,info,verbose,debug,debug2,debug3,debug4,debug5") || value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours`, `days-hours:minutes`, `days-hours:minutes:seconds`.
+/// True for `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours`, `days-hours:minutes`, `days-hours:minutes:seconds` or no limit.
 pub(super) fn is_time(value: &str) -> bool {
     if is_unlimited(value) || value == "-1" {
         return true;
@@ -128,7 +128,7 @@ fn is_share(value: &str) -> bool {
 
 fn is_purge(value: &str) -> bool {
     let unit = value.trim_start_matches(|character: char| character.is_ascii_digit());
-    // Slurm takes any beginning of these.
+    // Slurm accepts any prefix of these.
     let unit_of = |known: &str| known.get(..unit.len()).is_some_and(|start| start.eq_ignore_ascii_case(unit));
     unit.len() < value.len() && ["hours", "days", "months"].into_iter().any(unit_of)
 }

@@ -1,11 +1,11 @@
-//! Words that list-valued keys take, from `words.tsv`, and the names of plug-ins.
+//! Words that list-valued keys accept, from `words.tsv`, and the names of plug-ins.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use super::Severity;
 
-/// What a list-valued key knows, and what an unknown word does.
+/// The words of a list-valued key, and the severity of an unknown word.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) severity: Severity,
@@ -27,13 +27,13 @@ static WORDS: LazyLock<BTreeMap<String, Words>> = LazyLock::new(|| {
     keys.collect()
 });
 
-/// The words of a key; `None` where they are not known.
+/// The words of a key, or `None` if they are unknown.
 pub(super) fn of(key: &str) -> Option<&'static Words> {
     WORDS.get(&key.to_ascii_lowercase())
 }
 
 impl Words {
-    /// Whether a word of the list, with the value it may carry, is known.
+    /// True if a word of the list is known, whatever its value.
     pub(super) fn knows(&self, word: &str) -> bool {
         let name = word.split('=').next().unwrap_or_default();
         self.words.iter().any(|known| known.eq_ignore_ascii_case(word) || known.trim_end_matches('=').eq_ignore_ascii_case(name))
@@ -45,7 +45,7 @@ impl Words {
     }
 }
 
-/// Plug-ins by type. Those that some builds lack are here too: whether an image has them is the image's affair.
+/// Plug-ins by type, including those that some builds lack: it depends on the image if they exist.
 const PLUGINS: [(&str, &str); 30] = [
     ("accounting_storage", "none slurmdbd ctld_relay mysql"),
     ("acct_gather_energy", "none gpu ibmaem ipmi pm_counters rapl xcc"),
@@ -79,10 +79,10 @@ const PLUGINS: [(&str, &str); 30] = [
     ("topology", "block default flat ring torus3d tree"),
 ];
 
-/// Whether Slurm has a plug-in of this type and name; the type may stand before it, as in `task/cgroup`.
+/// True if Slurm has a plug-in of this type and name; the type may precede it, as in `task/cgroup`.
 pub(super) fn is_plugin(kind: &str, name: &str) -> bool {
     let bare = name.split_once('/').map_or(name, |(before, rest)| if before.eq_ignore_ascii_case(kind) { rest } else { "" });
-    // Slurm looks for a file of this name; only `none` is no file.
+    // Slurm looks for a file of this exact name; only `none` is no file.
     plugins(kind).any(|known| known == bare) || bare.eq_ignore_ascii_case("none") && plugins(kind).any(|known| known == "none")
 }
 
@@ -90,7 +90,7 @@ pub(super) fn plugins(kind: &str) -> impl Iterator<Item = &'static str> {
     PLUGINS.iter().filter(move |(known, _)| *known == kind).flat_map(|(_, names)| names.split(' '))
 }
 
-/// The candidate that differs least from a word, if it differs by a slip of the hand and no more.
+/// The candidate most similar to a word, or `None` if the difference is more than a typo.
 pub(super) fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_ascii_lowercase();
     let near = candidates.map(|known| (distance(&word, &known.to_ascii_lowercase()), known)).min()?;
@@ -98,7 +98,7 @@ pub(super) fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     (near.0 <= bound).then_some(near.1)
 }
 
-/// How many letters have to be put in, taken out or changed.
+/// Edit distance: letters to insert, remove or change; `usize::MAX` if the lengths differ by more than 8.
 fn distance(left: &str, right: &str) -> usize {
     if left.len().abs_diff(right.len()) > 8 {
         return usize::MAX;

@@ -1,4 +1,4 @@
-//! gres.conf: which devices there are, and whether slurmd looks for them by itself.
+//! gres.conf: the devices, and their detection by slurmd.
 
 use crate::{
     conf_check::file::{ConfFile, Entry},
@@ -7,7 +7,7 @@ use crate::{
 
 use super::Gres;
 
-/// Slurm's own bound on the nodes of a cluster.
+/// Slurm's limit on the nodes of a cluster.
 const MOST_NODES: usize = 65_536;
 
 /// The lines of a gres.conf.
@@ -19,20 +19,20 @@ pub struct GresConf {
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
-    /// The nodes it is about; all where it names none.
+    /// The nodes it applies to, or `None` for all.
     nodes: Option<HostSet>,
     autodetect: Option<String>,
-    /// What it says there is; the count is that of its device files.
+    /// The devices it declares; the count is the number of device files.
     devices: Option<Gres>,
 }
 
-/// Whether slurmd looks for GPUs by itself.
+/// Detection of GPUs by slurmd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detection {
-    /// Nothing is said. A dynamic node of 26.05 looks for GPUs then, unless its `Gres` or a line of the file names some.
+    /// Not configured. A dynamic node of 26.05 then detects GPUs, unless its `Gres` or a line of the file names some.
     Unsaid,
     Off,
-    /// In this way, also for GPUs that `Gres` names.
+    /// With this method, also for GPUs that `Gres` names.
     By(String),
 }
 
@@ -42,7 +42,7 @@ impl GresConf {
         Self { lines: file.entries.iter().map(Line::of).collect() }
     }
 
-    /// Whether slurmd looks for GPUs on a node. A line about the node goes before one about all.
+    /// Detection of GPUs on a node. A line about the node takes precedence over one about all nodes.
     pub fn detection(&self, node: &str) -> Detection {
         let said = |has_nodes: bool| {
             self.of_node(node).filter(|line| line.nodes.is_some() == has_nodes).filter_map(|line| line.autodetect.as_deref()).next_back()
@@ -54,7 +54,7 @@ impl GresConf {
         }
     }
 
-    /// What the lines about a node say there is, with how many device files each names.
+    /// Devices that the lines about a node declare, with the number of device files of each.
     pub fn devices(&self, node: &str) -> Vec<Gres> {
         self.of_node(node).filter_map(|line| line.devices.clone()).collect()
     }
@@ -66,7 +66,7 @@ impl GresConf {
 
 impl Line {
     fn of(entry: &Entry) -> Self {
-        // Of a list that cannot be read nobody is meant.
+        // A list that cannot be parsed matches no node.
         let nodes = |list: &str| Hostlist::parse(list).and_then(|list| list.to_set(MOST_NODES)).unwrap_or_default();
         let devices = |name: &str| Gres {
             name: name.to_owned(),
@@ -85,8 +85,8 @@ impl Line {
     }
 }
 
-/// How many files an expression such as `/dev/nvidia[0-3]` stands for; at least one, as something is written there.
+/// Number of files in an expression such as `/dev/nvidia[0-3]`; at least one, because something is written there.
 fn count_files(files: &str) -> u64 {
-    // Slurm reads both with the same eyes, and no host has a slash in its name.
+    // Slurm parses both the same way, and no host name has a slash.
     Hostlist::parse(&files.replace('/', "x")).map_or(1, |list| u64::try_from(list.count()).unwrap_or(u64::MAX).max(1))
 }

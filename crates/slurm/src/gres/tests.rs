@@ -7,7 +7,7 @@ use super::*;
 
 const CORPUS: &str = include_str!("../../tests/corpus/gres.tsv");
 
-/// Resources as the corpus has them.
+/// Resources in the format of the corpus.
 fn written(all: &[Gres]) -> String {
     let mut text = String::new();
     for Gres { name, kind, count } in all {

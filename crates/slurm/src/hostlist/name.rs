@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 
 use super::{MAX_RANGE, push_number};
 
-/// More digits than always fit into 64 bits; such a name is taken as text without a number.
+/// Maximum digits of a number, which always fit into 64 bits; a name with more is text without a number.
 pub(super) const MAX_DIGITS: usize = 18;
 
-/// A host's name, split before the digits at its end.
+/// A host name, split before the digits at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Host<'a> {
     pub prefix: &'a str,
-    /// How many digits there are; leading zeros tell `a1` from `a01`.
+    /// Number of digits; leading zeros distinguish `a1` from `a01`.
     pub digits: usize,
     pub number: u64,
 }
@@ -31,7 +31,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Numbers that are all written with the same count of digits; `digits` 0 is the bare prefix.
+/// Numbers with the same count of digits; `digits` 0 is the bare prefix.
 ///
 /// The order is Slurm's: fewer digits first, then the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,13 +46,13 @@ impl Span {
         self.high - self.low + 1
     }
 
-    /// Whether all its numbers are written without leading zeros.
+    /// True if none of its numbers has leading zeros.
     fn is_unpadded(self) -> bool {
         self.digits < 2 || self.low >= POWERS[self.digits - 1]
     }
 }
 
-/// What is the smallest number of each count of digits, less one.
+/// Powers of ten: the smallest number with one digit more than the index.
 const POWERS: [u64; MAX_DIGITS + 1] = {
     let mut powers = [1; MAX_DIGITS + 1];
     let mut index = 1;
@@ -63,7 +63,7 @@ const POWERS: [u64; MAX_DIGITS + 1] = {
     powers
 };
 
-/// Numbers from `low` to `high`, each with at least `width` digits, as one range: one span after the other.
+/// Splits the range from `low` to `high`, with at least `width` digits each, into consecutive spans.
 pub(super) fn spans(low: u64, high: u64, width: usize) -> impl Iterator<Item = Span> {
     let mut next = Some(low);
     std::iter::from_fn(move || {
@@ -75,8 +75,8 @@ pub(super) fn spans(low: u64, high: u64, width: usize) -> impl Iterator<Item = S
     })
 }
 
-/// Slurm's order of prefixes: numbers inside count as numbers, so that `a9b` comes before `a10b`; one that starts with a zero counts
-/// digit by digit, as behind a point.
+/// Slurm's order of prefixes: numbers inside count as numbers, so that `a9b` comes before `a10b`; one with a leading zero is compared digit by digit,
+/// as after a decimal point.
 pub(super) fn natural(left: &str, right: &str) -> Ordering {
     let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
     while let (Some(a), Some(b)) = (left.first(), right.first()) {
@@ -98,7 +98,7 @@ pub(super) fn natural(left: &str, right: &str) -> Ordering {
     left.len().cmp(&right.len())
 }
 
-/// A range being written: `last` is the span it ends with.
+/// A range being written; `last` is its last span.
 #[derive(Clone, Copy)]
 struct Open {
     low: u64,
@@ -111,9 +111,9 @@ impl Open {
         Self { low: span.low, width: span.digits, last: span }
     }
 
-    /// Takes in a span that goes on where this ends: `9` and `10`, `09` and `10`, not `9` and `09`.
+    /// Adds a span that continues this range: `9` and `10`, `09` and `10`, not `9` and `09`.
     ///
-    /// Returns what does not fit: a range longer than Slurm reads would be refused by the one that wrote it.
+    /// Returns the rest that does not fit: Slurm refuses to read a range longer than [`MAX_RANGE`].
     fn join(&mut self, next: Span) -> Option<Span> {
         let written_alike = next.digits == self.last.digits || (next.digits == self.last.digits + 1 && next.is_unpadded());
         let room = MAX_RANGE - (self.last.high - self.low + 1);
@@ -126,7 +126,7 @@ impl Open {
     }
 }
 
-/// Spans in the order given as one expression; those of one prefix that follow each other share a bracket.
+/// Writes spans in the given order as one expression; consecutive spans of one prefix share a bracket.
 pub(super) fn write_spans<'a>(spans: impl Iterator<Item = (&'a str, Span)>) -> String {
     let mut text = String::new();
     let mut group: Option<(&str, Vec<Open>)> = None;

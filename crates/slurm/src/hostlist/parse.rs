@@ -1,9 +1,9 @@
-//! The grammar of an expression.
+//! Grammar of an expression.
 
 use super::{Bracket, MAX_RANGE, MAX_TEXT, NotAHostlist, Pattern, Range, name::MAX_DIGITS};
 use crate::name::spoken;
 
-/// Reads the elements between commas and blanks.
+/// Parses the elements between commas and blanks.
 pub(super) fn patterns(text: &str) -> Result<Vec<Pattern>, NotAHostlist> {
     if text.len() > MAX_TEXT {
         return Err(NotAHostlist::new(text, format!("it has {} bytes", text.len()), format!("write at most {MAX_TEXT}")));
@@ -25,7 +25,7 @@ fn is_separator(character: char) -> bool {
     matches!(character, ',' | ' ' | '\t' | '\n')
 }
 
-/// Reads one element at the start of `text` and returns it with what is left.
+/// Parses one element at the start of `text` and returns it with the rest.
 fn pattern(text: &str) -> Result<(Pattern, &str), NotAHostlist> {
     let mut brackets = Vec::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ fn check_literal(text: &str, literal: &str, is_first: bool) -> Result<(), NotAHo
     Ok(())
 }
 
-/// Slurm reads the digits at a name's end as a number of 64 bits, and two names beyond that become one.
+/// Refuses long numbers: Slurm reads the digits at a name's end as a 64-bit number, and two names beyond that become one.
 fn check_tail(text: &str, literal: &str) -> Result<(), NotAHostlist> {
     let digits = literal.bytes().rev().take_while(u8::is_ascii_digit).count();
     if digits > MAX_DIGITS { Err(too_many_digits(text, digits)) } else { Ok(()) }
@@ -69,7 +69,7 @@ fn too_many_digits(text: &str, digits: usize) -> NotAHostlist {
         .but_taken_by_slurm(true)
 }
 
-/// What Slurm reads with C's `strtoul`: a blank before a number counts as a digit, an open end as none.
+/// True if Slurm reads the range with C's `strtoul`: a blank before a number counts as a digit, an open end as none.
 fn is_odd_range(range: &str) -> bool {
     let number = |text: &str| {
         let digits = text.trim_matches([' ', '\t', '\n']);

@@ -1,4 +1,4 @@
-//! Hosts as a set: sorted, each once, and small for what is regular.
+//! Set of hosts: sorted, without duplicates, and compact for regular names.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,13 +9,13 @@ use super::{
     push_number,
 };
 
-/// Hosts without order and repetition. Memory follows the number of gaps, not of hosts.
+/// Hosts without order or duplicates. Memory depends on the number of gaps, not of hosts.
 ///
-/// Its text is the answer of `scontrol show hostlistsorted`, but for a run of more than [`super::MAX_RANGE`] hosts, which Slurm writes
-/// as one range and then cannot read.
+/// Its text is the output of `scontrol show hostlistsorted`, except for a run of more than [`super::MAX_RANGE`] hosts, which Slurm writes as one
+/// range and then cannot read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSet {
-    /// Spans are sorted, apart from each other, and never empty.
+    /// Spans are sorted, not adjacent, and never empty.
     hosts: BTreeMap<String, Vec<Span>>,
 }
 
@@ -24,7 +24,7 @@ impl HostSet {
         self.hosts.is_empty()
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn len(&self) -> u64 {
         self.hosts.values().flatten().map(|span| span.count()).sum()
     }
@@ -37,7 +37,7 @@ impl HostSet {
         after.checked_sub(1).is_some_and(|index| spans[index].digits == digits && number <= spans[index].high)
     }
 
-    /// The names, sorted as Slurm sorts them.
+    /// The names in Slurm's order.
     pub fn names(&self) -> impl Iterator<Item = String> + '_ {
         self.sorted().into_iter().flat_map(|(prefix, spans)| {
             spans.iter().flat_map(move |span| {
@@ -62,13 +62,13 @@ impl HostSet {
         self.combine(other, |left, right| overlay(left, right, true))
     }
 
-    /// What is here and not in `other`.
+    /// Hosts that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.combine(other, |left, right| overlay(left, right, false))
     }
 
-    /// Prefixes in Slurm's order, which is not the map's.
+    /// Prefixes in Slurm's order, which differs from the map's.
     fn sorted(&self) -> Vec<(&str, &Vec<Span>)> {
         let mut hosts: Vec<_> = self.hosts.iter().map(|(prefix, spans)| (prefix.as_str(), spans)).collect();
         hosts.sort_by(|(left, _), (right, _)| natural(left, right));
@@ -108,7 +108,7 @@ impl fmt::Display for HostSet {
     }
 }
 
-/// Spans in any order, made into a set at the end: one sort instead of one search for each host.
+/// Collects spans in any order and builds the set at the end: one sort instead of one search for each host.
 #[derive(Default)]
 pub(super) struct Builder {
     hosts: BTreeMap<String, Vec<Span>>,
@@ -128,7 +128,7 @@ impl Builder {
         HostSet { hosts: self.hosts.into_iter().map(|(prefix, spans)| (prefix, merged(spans))).collect() }
     }
 
-    /// Looks before it inserts, so that a prefix is copied once and not once for each host.
+    /// Looks up a prefix before inserting it, so that it is copied once and not once for each host.
     fn extend(&mut self, prefix: &str, spans: impl Iterator<Item = Span>) {
         match self.hosts.get_mut(prefix) {
             Some(known) => known.extend(spans),
@@ -155,7 +155,7 @@ fn overlay(left: &[Span], right: &[Span], keep_inside: bool) -> Vec<Span> {
     let mut parts = Vec::new();
     let mut covers = right.iter().copied().peekable();
     for span in left {
-        // What ends before this span can touch no later one either.
+        // A span that ends before this one cannot touch a later one either.
         while covers.next_if(|cover| (cover.digits, cover.high) < (span.digits, span.low)).is_some() {}
         let mut low = Some(span.low);
         let mut next = covers.clone();

@@ -1,4 +1,4 @@
-//! What an expression stands for, and what is written back.
+//! Expansion of expressions, and their output.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use rstest::rstest;
 
 use super::*;
 
-/// A line of the corpus: an expression and scontrol's answer.
+/// A line of the corpus: an expression and scontrol's output.
 struct Line {
     expression: String,
-    /// Names, the list made of them, the sorted list of each once; `None` where scontrol refused.
+    /// Names, the list of them, the sorted list without duplicates; `None` if scontrol refused.
     answer: Option<[&'static str; 3]>,
     narrower: bool,
 }

@@ -8,7 +8,7 @@ fn printed(text: &str) -> Result<String, String> {
     Ok(items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
 }
 
-/// Each of these was given to slurmctld 26.05.5 as the end of a partition line, and meant there what it means here.
+/// Each of these was given to slurmctld 26.05.5 as the end of a partition line, with the same meaning as here.
 #[rstest]
 #[case::plain("Default=YES State=UP", "Default=YES State=UP")]
 #[case::nothing("  ", "")]
@@ -22,7 +22,7 @@ fn items_are_read_as_slurm_reads_them(#[case] text: &str, #[case] expected: &str
     assert_eq!(printed(text), Ok(expected.to_owned()));
 }
 
-/// Each of these ended slurmctld 26.05.5 or meant something else there.
+/// Each of these made slurmctld 26.05.5 exit or had another meaning there.
 #[rstest]
 #[case::no_item("CPUs=4 oops", "has `oops`, which is no `Key=Value`: separate items by blanks")]
 #[case::no_key("=4", "has `=4`, which is no `Key=Value`: separate items by blanks")]
@@ -40,7 +40,7 @@ fn what_is_no_item_is_named(#[case] text: &str, #[case] words: &str) {
     assert_eq!(printed(text), Err(words.to_owned()));
 }
 
-/// Whether a line is items and nothing else, said as plainly as possible: the parser's word is held against this one's.
+/// True if a line consists of items only. The simplest possible check, to compare with the parser.
 fn is_a_line_of_items(line: &str) -> bool {
     let mut in_quotes = false;
     let words = line.split(|character| {

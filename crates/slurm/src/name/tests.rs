@@ -5,7 +5,7 @@ use super::*;
 
 type Parse = fn(&str) -> Result<String, NotAName>;
 
-/// Every kind of name, with the punctuation that it may hold.
+/// Every kind of name, with the punctuation that it allows.
 const KINDS: [(&str, Parse, &str); 8] = [
     ("cluster", |text| ClusterName::parse(text).map(|name| name.to_string()), "-_."),
     ("node", |text| NodeName::parse(text).map(|name| name.to_string()), "-_."),
@@ -64,7 +64,7 @@ fn a_host_is_a_name_or_an_address(#[case] text: &str, #[case] with_port: Option<
     assert_eq!(HostName::parse(text).ok().map(|host| host.with_port(6817)).as_deref(), with_port);
 }
 
-/// What all names have in common, said as plainly as possible: the parser's word is held against this one's.
+/// True if a name follows the common rules. The simplest possible check, to compare with the parser.
 fn is_recognised(text: &str, punctuation: &str) -> bool {
     let bytes = text.as_bytes();
     let digits_at_end = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();

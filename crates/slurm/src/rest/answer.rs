@@ -1,4 +1,4 @@
-//! From the bytes of an answer to a verdict.
+//! Conversion of a response's bytes to a result.
 
 use serde_json::{Map, Value};
 
@@ -7,12 +7,12 @@ use super::error::RestError;
 use super::model::{Complaint, Envelope};
 use super::split::{Piece, SplitError, Splitter};
 
-/// The most words of a server's complaint that are passed on.
+/// Maximum characters of a server's error message that are passed on.
 const MAX_TEXT: usize = 400;
-/// The most bytes read of an answer that is no JSON.
+/// Maximum bytes read of a response that is not JSON.
 const MAX_PLAIN: usize = 4096;
 
-/// Why a piece cannot be read.
+/// Reason why a piece cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error(transparent)]
@@ -21,18 +21,18 @@ pub enum ReadError {
     Json(#[from] serde_json::Error),
 }
 
-/// An answer that is complete, whatever it says.
+/// A complete response, whatever its content.
 pub struct Answer {
     pub http: u16,
-    /// Whether the list that was asked for is there.
+    /// True if the requested list is present.
     pub found: bool,
     pub envelope: Envelope,
-    /// The payload beside the list.
+    /// The payload besides the list.
     pub fields: Map<String, Value>,
     pub bytes: u64,
 }
 
-/// Collects an answer while it arrives.
+/// Collects a response while it arrives.
 pub struct Reader {
     http: u16,
     form: Form,
@@ -46,13 +46,13 @@ enum Form {
 }
 
 impl Reader {
-    /// For an answer whose list stands under `wanted`.
+    /// For a response whose list has the key `wanted`.
     pub fn new(http: u16, is_json: bool, wanted: &'static str) -> Self {
         let form = if is_json { Form::Json(Splitter::new(wanted)) } else { Form::Plain(Vec::new()) };
         Self { http, form, fields: Map::new(), bytes: 0 }
     }
 
-    /// Takes the next bytes; each element of the list goes to `take`.
+    /// Reads the next bytes; passes each element of the list to `take`.
     pub fn feed(&mut self, chunk: &[u8], take: &mut (dyn FnMut(&[u8]) -> Result<(), serde_json::Error> + Send)) -> Result<(), ReadError> {
         self.bytes += chunk.len() as u64;
         match &mut self.form {
@@ -71,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// The verdict: an answer, or what is wrong. `path` is what was asked.
+    /// The result: a response, or the error. `path` is the requested path.
     pub fn finish(self, path: &str) -> Result<Answer, RestError> {
         let Self { http, form, mut fields, bytes } = self;
         let splitter = match form {
@@ -98,7 +98,7 @@ impl Reader {
     }
 }
 
-/// Rejections before slurmrestd has looked at the request closely.
+/// Error for a refusal before slurmrestd has examined the request.
 fn plain_refusal(http: u16, text: &str, path: &str) -> RestError {
     let text = shortened(text);
     match http {
@@ -109,7 +109,7 @@ fn plain_refusal(http: u16, text: &str, path: &str) -> RestError {
     }
 }
 
-/// What an answer's errors amount to. An error with the number 0 under a 200 is left to the caller: it is how some things are not found.
+/// The refusal in a response's errors, or `None`. An error with number 0 in a 200 is left to the caller: some missing objects are reported that way.
 fn refusal(http: u16, errors: &[Complaint]) -> Option<RestError> {
     let telling = errors.iter().find(|complaint| complaint.error_number != 0).or_else(|| errors.first());
     let number = telling.map(Complaint::errno).unwrap_or_default();
@@ -124,7 +124,7 @@ fn refusal(http: u16, errors: &[Complaint]) -> Option<RestError> {
     }
 }
 
-/// A complaint in one line.
+/// An error in one line.
 pub fn said(complaint: &Complaint) -> String {
     let Complaint { description, error, .. } = complaint;
     shortened(&if description.is_empty() || description == error { error.clone() } else { format!("{error} ({description})") })

@@ -1,8 +1,7 @@
-//! A pause for a server that does not answer.
+//! Circuit breaker for a server that does not respond.
 //!
-//! After some failures in a row nobody waits for the server any more: calls fail at once until the pause is over. Then one call at a
-//! time finds out whether the server is back. The pause grows, but a probe starts at least each five seconds, so that work goes on soon
-//! after the server does.
+//! After several consecutive failures, calls fail at once until the pause is over. Then one call at a time probes the server. The pause grows, but a
+//! probe starts at least every five seconds, so that work resumes soon after the server does.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,15 +10,15 @@ use tokio::time::Instant;
 
 use super::error::RestError;
 
-/// So many failures in a row begin a pause. One restart of slurmrestd breaks the calls in flight, four at the most; the next one tells.
+/// Consecutive failures that start a pause. A restart of slurmrestd breaks the calls in flight, at most four; the next one decides.
 const FAILURES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest time from the start of one probe to that of the next: half of the ten seconds within which work goes on.
+/// Maximum time between the starts of two probes: half of the ten seconds within which work must resume.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The shortest time between the end of a probe and the next: one that ran into its time limit has used up its pause.
+/// Minimum time between the end of a probe and the next: a probe that timed out has used up its pause.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Whether one cluster's server may be asked.
+/// Circuit breaker for one cluster's server.
 #[derive(Debug, Default)]
 pub struct Breaker {
     state: Mutex<State>,
@@ -27,7 +26,7 @@ pub struct Breaker {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In a row.
+    /// Consecutive.
     failures: u32,
     pause: Option<Pause>,
 }
@@ -37,11 +36,11 @@ struct Pause {
     length: Duration,
     until: Instant,
     is_probed: bool,
-    /// What ended the last call.
+    /// Error of the last call.
     trouble: String,
 }
 
-/// Leave to make one call. What came of it is told by [`Leave::ended`]; dropped without, it says nothing.
+/// Permission for one call. [`Leave::ended`] records its result; without that, dropping it records nothing.
 #[derive(Debug)]
 pub struct Leave<'a> {
     breaker: &'a Breaker,
@@ -50,7 +49,7 @@ pub struct Leave<'a> {
 }
 
 impl Breaker {
-    /// Lets a call through, or says why not.
+    /// Admits a call, or returns why not.
     pub fn admit(&self, now: Instant) -> Result<Leave<'_>, RestError> {
         let mut state = self.state();
         let is_probe = match &mut state.pause {
@@ -73,7 +72,7 @@ impl Breaker {
 }
 
 impl Leave<'_> {
-    /// Tells how the call ended. Any answer at all means that the server is there; a call without a turn got none.
+    /// Records the result of the call. Any response means that the server is up; a call without a turn got none.
     pub fn ended<T>(self, answer: &Result<T, RestError>, now: Instant) {
         if matches!(answer, Err(RestError::NoTurn(_) | RestError::Token(_))) {
             return;
@@ -88,7 +87,7 @@ impl Leave<'_> {
             None if state.failures < FAILURES => return,
             None => FIRST_PAUSE,
             Some(pause) if self.is_probe => (pause.length * 2).min(LONGEST_PAUSE),
-            // A straggler from before the pause tells nothing new.
+            // A call from before the pause proves nothing new.
             Some(_) => return,
         };
         let until = (self.started + length).max(now + SHORTEST_PAUSE);
@@ -99,7 +98,7 @@ impl Leave<'_> {
     }
 }
 
-/// A probe that nobody waited for leaves the place to the next.
+/// A canceled probe lets the next call probe.
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
         if self.is_probe

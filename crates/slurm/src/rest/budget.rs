@@ -1,6 +1,6 @@
-//! How much one cluster may be asked: so many calls at once, and so many over time.
+//! Call limits of one cluster: concurrent calls, and calls over time.
 //!
-//! slurmrestd has no limit of its own towards slurmctld; whoever calls is the limiter.
+//! slurmrestd itself does not limit its requests to slurmctld; its clients must.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,32 +11,32 @@ use tokio::time::Instant;
 /// The limits of one cluster.
 pub struct Budget {
     places: Semaphore,
-    /// The time one call costs.
+    /// Time that one call costs.
     interval: Duration,
-    /// How far calls may run ahead.
+    /// Time by which calls may run ahead.
     ahead: Duration,
-    /// When all calls so far are paid.
+    /// Time at which all calls so far are paid.
     paid_at: Mutex<Option<Instant>>,
 }
 
 impl Budget {
-    /// At most `at_once` calls at a time and `per_second` on the long run, with a burst of `burst`.
+    /// At most `at_once` concurrent calls and `per_second` in the long run, with a burst of `burst`.
     pub fn new(at_once: u32, per_second: u32, burst: u32) -> Self {
         let interval = Duration::from_secs(1) / per_second.max(1);
         Self { places: Semaphore::new(at_once.max(1) as usize), interval, ahead: interval * burst.max(1), paid_at: Mutex::new(None) }
     }
 
-    /// Waits for its turn; the place is free again when the permit is dropped.
+    /// Waits for a turn; dropping the permit frees the slot.
     pub async fn admit(&self) -> Option<SemaphorePermit<'_>> {
         let wait = self.charge(Instant::now());
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
-        // The semaphore is never closed, so there is always a permit in the end.
+        // The semaphore is never closed, so there is always a permit eventually.
         self.places.acquire().await.ok()
     }
 
-    /// Books one call and says how long it must wait.
+    /// Books one call and returns how long it must wait.
     fn charge(&self, now: Instant) -> Duration {
         let mut paid_at = self.paid_at.lock().unwrap_or_else(PoisonError::into_inner);
         let paid = paid_at.map_or(now, |paid| paid.max(now)) + self.interval;

@@ -1,8 +1,8 @@
-//! Kinds of calls, and who wants to know about them.
+//! Kinds of calls, and their observers.
 
 use std::time::Duration;
 
-/// What a call is for: the label of its metrics.
+/// Purpose of a call: the label of its metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     Ping,
@@ -62,24 +62,24 @@ impl CallKind {
     }
 }
 
-/// One call that has ended.
+/// A completed call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub kind: CallKind,
     /// `ok`, `unchanged`, or the reason of the failure.
     pub outcome: &'static str,
-    /// With the wait for a free place.
+    /// Including the wait for a free slot.
     pub took: Duration,
-    /// Bytes of the answer's body.
+    /// Bytes of the response body.
     pub bytes: u64,
 }
 
-/// Hears of every call that has ended: where metrics hang.
+/// Receives every completed call, for metrics.
 pub trait Observer: Send + Sync {
     fn ended(&self, call: &Call);
 }
 
-/// Nobody listens.
+/// Ignores all calls.
 impl Observer for () {
     fn ended(&self, _: &Call) {}
 }

@@ -1,4 +1,4 @@
-//! One cluster's client: every call is bounded, counted and judged here. What can be called stands in `endpoint`.
+//! Client of one cluster: bounds, counts and checks every call. The calls are in `endpoint`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,10 @@ use super::token::TokenSource;
 use super::transport::{Request, Transport, Trouble};
 use super::version::Version;
 
-/// How much one cluster may be asked.
+/// Call limits of one cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From the wait for a free place to the last byte of the answer.
+    /// From the wait for a free slot to the last byte of the response.
     pub total: Duration,
     pub at_once: u32,
     pub per_second: u32,
@@ -30,12 +30,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // Ten a second are 0.1 % of what slurmctld serves. The burst lets a hundred nodes be read singly at once after a restart.
+        // Ten per second are 0.1 % of what slurmctld can serve. The burst allows a hundred single node reads at once after a restart.
         Self { total: Duration::from_secs(10), at_once: 4, per_second: 10, burst: 100 }
     }
 }
 
-/// Talks to the slurmrestd of one cluster.
+/// Client of one cluster's slurmrestd.
 pub struct Client {
     transport: Arc<dyn Transport>,
     tokens: Arc<dyn TokenSource>,
@@ -43,12 +43,12 @@ pub struct Client {
     budget: Budget,
     breaker: Breaker,
     limits: Limits,
-    /// The version agreed on, once it is.
+    /// The negotiated version, if any.
     version: Mutex<Option<Version>>,
     pinned: bool,
 }
 
-/// What takes the elements of a list.
+/// Receives the elements of a list.
 pub(super) type Take<'a> = &'a mut (dyn FnMut(&[u8]) -> Result<(), serde_json::Error> + Send);
 
 /// A call to make.
@@ -58,7 +58,7 @@ pub(super) struct Ask<'a> {
     /// Below the version.
     pub path: &'a str,
     pub body: Option<Bytes>,
-    /// The key of the answer's list.
+    /// Key of the list in the response.
     pub wanted: &'static str,
 }
 
@@ -68,7 +68,7 @@ impl Client {
         Self { transport, tokens, observer, budget, breaker: Breaker::default(), limits, version: Mutex::new(None), pinned: false }
     }
 
-    /// Speaks this version and no other.
+    /// Uses this version and no other.
     #[must_use]
     pub fn pinned(mut self, version: Version) -> Self {
         self.version = Mutex::new(Some(version));
@@ -76,7 +76,7 @@ impl Client {
         self
     }
 
-    /// The newest version that the server serves. Asked once; asked again after the server has changed its mind.
+    /// The newest version that the server serves. Negotiated once, and again after the server stops serving it.
     pub async fn version(&self) -> Result<Version, RestError> {
         let known = *self.version.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(version) = known {
@@ -97,18 +97,18 @@ impl Client {
         Err(RestError::NoVersion)
     }
 
-    /// Makes a call in the version agreed on.
+    /// Makes a call in the negotiated version.
     pub(super) async fn ask(&self, ask: Ask<'_>, take: Take<'_>) -> Result<Answer, RestError> {
         let version = self.version().await?;
         let answer = self.call(version, ask, take).await;
         if matches!(answer, Err(RestError::UnknownUrl { .. })) && !self.pinned {
-            // Another release serves now: agree anew at the next call.
+            // Another release serves now: negotiate again at the next call.
             *self.version.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         answer
     }
 
-    /// One call within its limits, counted.
+    /// Makes one call within its limits and counts it.
     async fn call(&self, version: Version, ask: Ask<'_>, take: Take<'_>) -> Result<Answer, RestError> {
         let started = Instant::now();
         let kind = ask.kind;
@@ -134,7 +134,7 @@ impl Client {
         answer
     }
 
-    /// A refused token is asked for once more, in case the key was changed; a refused call was not carried out, so that is safe.
+    /// Renews a refused token once, in case the key was changed. That is safe, because a refused call was not executed.
     async fn call_with_token(&self, version: Version, ask: Ask<'_>, take: Take<'_>, has_turn: &AtomicBool) -> Result<Answer, RestError> {
         let _place = self.budget.admit().await;
         has_turn.store(true, Ordering::SeqCst);
@@ -170,7 +170,7 @@ fn trouble(trouble: Trouble) -> RestError {
     }
 }
 
-/// Says nothing of tokens.
+/// Omits tokens.
 impl std::fmt::Debug for Client {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Client").field("version", &self.version).field("limits", &self.limits).finish_non_exhaustive()

@@ -1,11 +1,11 @@
-//! The time of day, handed in from outside.
+//! Wall clock, injected by the caller.
 
 use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// Tells the time of day. Whoever makes a client hands one in, so that tests can turn it.
+/// Wall clock. The creator of a client injects it, so that tests can set the time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! What can be asked of slurmrestd and told to it: nodes and reservations here, and what every call shares.
+//! Calls to slurmrestd: nodes and reservations here, and the parts shared by all calls.
 
 mod controller;
 mod job;
@@ -21,7 +21,7 @@ use super::version::Version;
 use crate::name::NodeName;
 
 impl Client {
-    /// Hands every node to `take`, or none if nothing changed since the gate. After a failure what was handed on must be thrown away.
+    /// Passes every node to `take`, or none if nothing changed since the gate. After a failure, discard what was passed on.
     pub async fn nodes(&self, since: Option<Gate>, take: impl FnMut(Node) + Send) -> Result<Gated, RestError> {
         self.list(CallKind::ListNodes, "nodes/", "nodes", since, take).await
     }
@@ -35,7 +35,7 @@ impl Client {
         written.map(drop).map_err(|error| absent(error, &[Errno::INVALID_NODE], || format!("node `{name}`")))
     }
 
-    /// Changes many nodes in one call. When one of them is unknown, none is changed and the refusal has the number of an invalid node.
+    /// Changes many nodes in one call. If one of them is unknown, none is changed and the refusal has the number of an invalid node.
     pub async fn update_nodes(&self, hosts: &Hosts, update: &NodeUpdate) -> Result<(), RestError> {
         #[derive(Serialize)]
         struct Batch<'a> {
@@ -46,13 +46,13 @@ impl Client {
         self.write(CallKind::UpdateNodes, Method::POST, "nodes/", Some(&Batch { name: [hosts.as_str()], update })).await.map(drop)
     }
 
-    /// Makes a record from a line of slurm.conf; its state must be `FUTURE`, `CLOUD` or `EXTERNAL`.
+    /// Creates a record from a line of slurm.conf; its state must be `FUTURE`, `CLOUD` or `EXTERNAL`.
     pub async fn create_node(&self, line: &str) -> Result<(), RestError> {
         self.able("making a node record", Version::creates_nodes).await?;
         self.write(CallKind::CreateNode, Method::POST, "new/node/", Some(&json!({ "node_conf": line }))).await.map(drop)
     }
 
-    /// Removes a dynamic node's record. Refused with the number of busy nodes while a job or an active reservation is on it.
+    /// Deletes a dynamic node's record. Refused with the number of busy nodes while a job or an active reservation is on it.
     pub async fn delete_node(&self, name: &NodeName) -> Result<(), RestError> {
         let written = self.write(CallKind::DeleteNode, Method::DELETE, &format!("node/{name}"), None::<&()>).await;
         written.map(drop).map_err(|error| absent(error, &[Errno::INVALID_NODE], || format!("node `{name}`")))
@@ -64,12 +64,12 @@ impl Client {
 
     pub async fn reservation(&self, name: &str) -> Result<Reservation, RestError> {
         let path = format!("reservation/{}", segment(name));
-        // With others there, a missing one is called an invalid query; with none, it is a 200 with an error.
+        // If others exist, a missing reservation is an invalid query; if none exists, it is a 200 with an error.
         let missing = [Errno::INVALID_RESERVATION, Errno::INVALID_QUERY];
         self.one(CallKind::GetReservation, &path, "reservations", || format!("reservation `{name}`"), &missing).await
     }
 
-    /// Creates the reservation or changes it.
+    /// Creates or changes the reservation.
     pub async fn write_reservation(&self, reservation: &ReservationWrite) -> Result<(), RestError> {
         self.able("writing a reservation", Version::writes_reservations).await?;
         self.write(CallKind::WriteReservation, Method::POST, "reservation", Some(reservation)).await.map(drop)
@@ -81,14 +81,14 @@ impl Client {
         written.map(drop).map_err(|error| absent(error, &[Errno::INVALID_RESERVATION], || format!("reservation `{name}`")))
     }
 
-    /// One object under a key of its own.
+    /// Reads one object under its own key.
     async fn object<T: DeserializeOwned>(&self, kind: CallKind, path: &str, key: &'static str) -> Result<T, RestError> {
         let mut answer = self.write(kind, Method::GET, path, None::<&()>).await?;
         let object = answer.fields.remove(key).ok_or_else(|| RestError::Unreadable(format!("it has no `{key}`")))?;
         serde_json::from_value(object).map_err(|error| RestError::Unreadable(format!("`{key}`: {error}")))
     }
 
-    /// The version, if it can do this.
+    /// Fails if the version does not support this.
     async fn able(&self, what: &'static str, is_able: impl Fn(Version) -> bool) -> Result<(), RestError> {
         let version = self.version().await?;
         if is_able(version) { Ok(()) } else { Err(RestError::Unsupported { what, version }) }
@@ -120,7 +120,7 @@ impl Client {
         if let Some(complaint) = answer.envelope.errors.first() {
             return Err(RestError::Refused { http: answer.http, number: complaint.errno(), text: said(complaint) });
         }
-        // The queue has no 304: it is an empty list without a moment, and a warning.
+        // The queue has no 304: it is an empty list without a timestamp, and a warning.
         if since.is_some() && count == 0 && Gate::of(answer.envelope.last_update).is_none() && !answer.envelope.warnings.is_empty() {
             return Ok(Gated::Unchanged);
         }
@@ -162,7 +162,7 @@ impl Client {
     }
 }
 
-/// The answer, unless an error stands in it: for a write, also one without a number is a failure.
+/// The response, unless it has an error: for a write, even an error without a number is a failure.
 fn said_in(answer: Answer) -> Result<Answer, RestError> {
     match answer.envelope.errors.first() {
         Some(complaint) => Err(RestError::Refused { http: answer.http, number: complaint.errno(), text: said(complaint) }),
@@ -170,7 +170,7 @@ fn said_in(answer: Answer) -> Result<Answer, RestError> {
     }
 }
 
-/// A refusal that means "there is none", said as such.
+/// Converts a refusal that means a missing object to `NotFound`.
 fn absent(error: RestError, missing: &[Errno], what: impl Fn() -> String) -> RestError {
     match error {
         RestError::Refused { number, .. } if missing.contains(&number) => RestError::NotFound { what: what() },
@@ -178,7 +178,7 @@ fn absent(error: RestError, missing: &[Errno], what: impl Fn() -> String) -> Res
     }
 }
 
-/// One part of a path.
+/// Percent-encodes one segment of a path.
 fn segment(name: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
     name.bytes().map(|byte| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,8 +1,8 @@
-//! Slurm's own error numbers: the same in all releases that serve the versions we speak.
+//! Slurm's error numbers: the same in all releases that serve our versions.
 
 use std::fmt;
 
-/// A number of Slurm's. Zero is given by some failures that have no number.
+/// A Slurm error number. Some failures without a number have zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub i64);
 
@@ -31,17 +31,17 @@ impl Errno {
     pub const INVALID_QUERY: Self = Self(9000);
     pub const REST_AUTHENTICATION: Self = Self(9008);
 
-    /// The server refuses who we are, not what we ask.
+    /// True if the server refuses our identity, not our request.
     pub fn is_about_the_token(self) -> bool {
         [Self::AUTHENTICATION_FAILED, Self::CREDENTIAL_INVALID, Self::CREDENTIAL_EXPIRED, Self::REST_AUTHENTICATION].contains(&self)
     }
 
-    /// A number of the operating system's, such as that of a broken connection: slurmctld ended or began anew while slurmrestd asked it.
+    /// True for a number of the operating system, such as a broken connection: slurmctld stopped or restarted during slurmrestd's request.
     pub fn is_of_the_system(self) -> bool {
         (1..1000).contains(&self.0)
     }
 
-    /// The thing that was named does not exist.
+    /// True if the named object does not exist.
     pub fn means_not_found(self) -> bool {
         [Self::INVALID_PARTITION, Self::INVALID_JOB, Self::INVALID_NODE, Self::INVALID_RESERVATION].contains(&self)
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a call, as types.
+//! Errors of a call, as types.
 
 use std::time::Duration;
 
@@ -6,44 +6,44 @@ use super::errno::Errno;
 use super::token::TokenError;
 use super::version::Version;
 
-/// A call that gave no answer we can use.
+/// A call without a usable response.
 #[derive(Debug, thiserror::Error)]
 pub enum RestError {
-    /// What was named does not exist. Servers say so in five different ways.
+    /// The named object does not exist. Servers report that in five different ways.
     #[error("Slurm has no {what}")]
     NotFound { what: String },
-    /// Slurm refuses what was asked.
+    /// Slurm refuses the request.
     #[error("Slurm refuses (HTTP {http}, error {number}): {text}")]
     Refused { http: u16, number: Errno, text: String },
-    /// Slurm refuses who we are, also with a token made anew.
+    /// Slurm refuses our identity, even with a new token.
     #[error(
         "Slurm refuses the token (HTTP {http}, error {number}): {text}; the JWT key of slurmctld and the one used here must be the same bytes"
     )]
     TokenRefused { http: u16, number: Errno, text: String },
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// Nothing was sent: the last calls got no answer, and the server is left alone for a while.
+    /// Nothing was sent: the last calls got no response, and calls pause.
     #[error("slurmrestd is left alone for {:.1} s: {trouble}", .wait.as_secs_f32())]
     Paused { wait: Duration, trouble: String },
-    /// slurmrestd lives, but cannot serve now; mostly slurmctld does not answer it.
+    /// slurmrestd is up, but cannot serve now; mostly slurmctld does not respond to it.
     #[error("Slurm cannot answer now (HTTP {http}): {text}")]
     Unavailable { http: u16, text: String },
     /// No connection: nothing was sent.
     #[error("slurmrestd cannot be reached: {0}")]
     Unreachable(String),
-    /// The time for one call is over.
+    /// The time limit of one call has passed.
     #[error("slurmrestd gave no whole answer within {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// Nothing was sent: too many other calls went before, for as long as one call may take.
+    /// Nothing was sent: too many other calls were ahead, for the whole time limit of one call.
     #[error("the call had no turn within {} s: too much is asked of this cluster at once", .0.as_secs())]
     NoTurn(Duration),
-    /// The connection broke before the whole answer was there.
+    /// The connection broke before the response was complete.
     #[error("the connection to slurmrestd broke: {0}")]
     Broken(String),
-    /// The answer is not what slurmrestd says.
+    /// The response is malformed.
     #[error("slurmrestd's answer makes no sense: {0}")]
     Unreadable(String),
-    /// The URL is unknown to the server: it no longer serves the version we agreed on.
+    /// The server does not know the URL: it no longer serves the negotiated version.
     #[error("slurmrestd knows no {path}")]
     UnknownUrl { path: String },
     #[error("slurmrestd serves none of the versions v0.0.42 to v0.0.45; Slurm 24.11 to 26.05 do")]
@@ -52,14 +52,14 @@ pub enum RestError {
     Unsupported { what: &'static str, version: Version },
 }
 
-/// What to do about a failure.
+/// Appropriate reaction to a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It may pass: try again later.
+    /// It may pass: retry later.
     Transient,
-    /// It is as Slurm says; asking again changes nothing.
+    /// It is Slurm's decision; asking again changes nothing.
     External,
-    /// Somebody must change something first.
+    /// Someone must change something first.
     Permanent,
 }
 
@@ -80,7 +80,7 @@ impl RestError {
         }
     }
 
-    /// A short word for metrics and conditions.
+    /// A short identifier for metrics and conditions.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "NotFound",
@@ -100,7 +100,7 @@ impl RestError {
         }
     }
 
-    /// The HTTP status, where there was one.
+    /// The HTTP status, or `None` if there was none.
     pub fn http(&self) -> Option<u16> {
         match self {
             Self::Refused { http, .. } | Self::TokenRefused { http, .. } | Self::Unavailable { http, .. } => Some(*http),
@@ -108,7 +108,7 @@ impl RestError {
         }
     }
 
-    /// Slurm's own number, where it gave one.
+    /// Slurm's error number, or `None` if it gave none.
     pub fn number(&self) -> Option<Errno> {
         match self {
             Self::Refused { number, .. } | Self::TokenRefused { number, .. } => Some(*number),
@@ -116,7 +116,7 @@ impl RestError {
         }
     }
 
-    /// Nobody answered who could: asking again at once is of no use.
+    /// True if no server responded: an immediate retry is of no use.
     pub(super) fn means_no_server(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::TimedOut(_) | Self::Broken(_) => true,
@@ -129,11 +129,11 @@ impl RestError {
         matches!(self, Self::NotFound { .. })
     }
 
-    /// Whether a write that ended so may have had its effect, whole or in part. Then only a fresh read tells.
+    /// True if a failed write may have taken effect, wholly or in part. Then only a new read can show it.
     pub fn may_have_been_applied(&self) -> bool {
         match self {
             Self::TimedOut(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Unavailable { .. } => true,
-            // A failure inside a success is that of a part.
+            // A failure inside a success affects only a part.
             Self::Refused { http, number, .. } => *number == Errno::INVALID_NODE_TRANSITION || *http < 300 || number.is_of_the_system(),
             _ => false,
         }

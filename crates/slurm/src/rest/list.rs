@@ -1,10 +1,10 @@
-//! Lists that are only sent when something changed.
+//! Lists that are sent only if something changed.
 
 use super::model::Number;
 use crate::hostlist;
 use crate::name::NodeName;
 
-/// A moment of the server: "tell me only if anything changed since". Made from an answer, never from a local clock.
+/// A timestamp of the server: requests only changes since then. Taken from a response, never from a local clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gate(u64);
 
@@ -18,12 +18,12 @@ impl Gate {
     }
 }
 
-/// How a list was answered.
+/// Result of a list call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gated {
     /// Nothing changed since the gate; no element was sent.
     Unchanged,
-    /// The whole table was sent; `None` when the server gave no moment to ask from.
+    /// The whole table was sent; `None` if the server gave no timestamp for the next request.
     Whole { gate: Option<Gate> },
 }
 
@@ -32,7 +32,7 @@ pub enum Gated {
 pub struct Hosts(String);
 
 impl Hosts {
-    /// These nodes, as short as Slurm can read it. `None` when there is none: Slurm would take that for something else.
+    /// These nodes, in Slurm's shortest notation, or `None` if there is none: Slurm would interpret that differently.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a NodeName>) -> Option<Self> {
         let expression = hostlist::compress(names.into_iter().map(NodeName::as_str));
         (!expression.is_empty()).then_some(Self(expression))

@@ -1,7 +1,7 @@
-//! What slurmrestd says and hears: the part an operator needs, one set of types for all versions.
+//! Requests and responses of slurmrestd: the part that an operator needs, one set of types for all versions.
 //!
-//! Reading is tolerant, since the published documents and the servers disagree: every field may be absent or null, words that no
-//! version knew yet survive as they are, integers are wide, and a number may come bare, as text, or in Slurm's wrapper.
+//! Parsing is tolerant, because the published specifications and the servers disagree: every field may be absent or null, unknown words are kept as
+//! they are, integers are wide, and a number may be bare, text, or in Slurm's wrapper.
 
 pub mod controller;
 pub mod envelope;

@@ -1,23 +1,23 @@
-//! Cuts a large JSON answer into the elements of one list while it arrives.
+//! Splits a large JSON response into the elements of one list while it arrives.
 //!
-//! A list of ten thousand nodes is 25 MB of text. Neither the text nor a tree of it is ever whole in memory: each element is handed on as
-//! soon as its last byte is there. The cutter looks only at quotes and brackets; whether a piece is sound JSON is for its reader to say.
+//! A list of ten thousand nodes is 25 MB of text. Neither the text nor its parsed tree is ever in memory as a whole: each element is passed on as
+//! soon as its last byte arrives. The splitter looks only at quotes and brackets; the reader of a piece checks that it is valid JSON.
 
-/// The most bytes one piece may have. A job or node of a real server has a few thousand.
+/// Maximum bytes of one piece. A job or node of a real server has a few thousand.
 const MAX_PIECE: usize = 16 << 20;
-/// The most bytes a key may have.
+/// Maximum bytes of a key.
 const MAX_KEY: usize = 1024;
 
-/// A part of the answer, as the text that stands there.
+/// A part of the response, as raw text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// One element of the wanted list.
     Element(&'a [u8]),
-    /// Any other field of the answer.
+    /// Any other field of the response.
     Field(&'a str, &'a [u8]),
 }
 
-/// Why an answer cannot be cut.
+/// Reason why a response cannot be split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SplitError {
     #[error("the answer is no JSON object")]
@@ -40,12 +40,12 @@ enum State {
     Colon,
     BeforeValue,
     BetweenElements,
-    /// Inside brackets, so many deep.
+    /// Inside brackets, at this depth.
     Nested {
         depth: u32,
         element: bool,
     },
-    /// Inside a string, so many brackets deep.
+    /// Inside a string, at this depth of brackets.
     Text {
         depth: u32,
         escaped: bool,
@@ -59,7 +59,7 @@ enum State {
     Done,
 }
 
-/// Cuts one answer.
+/// Splits one response.
 pub struct Splitter {
     wanted: &'static str,
     state: State,
@@ -70,20 +70,20 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// For an answer whose list stands under the key `wanted`.
+    /// For a response whose list has the key `wanted`.
     pub fn new(wanted: &'static str) -> Self {
         Self { wanted, state: State::Start, key: Vec::new(), piece: Vec::new(), seen: 0, found: false }
     }
 
-    /// Whether the answer has had the wanted key, with a list.
+    /// True if the response had the wanted key, with a list.
     pub fn found(&self) -> bool {
         self.found
     }
 
-    /// Takes the next bytes and hands every complete piece to `take`.
+    /// Reads the next bytes and passes every complete piece to `take`.
     pub fn feed<E: From<SplitError>>(&mut self, chunk: &[u8], mut take: impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         let mut at = 0;
-        // Where the piece in progress starts in this chunk; what came in earlier chunks is in `self.piece`.
+        // Start of the current piece in this chunk; its part from earlier chunks is in `self.piece`.
         let mut from = 0;
         while let Some(&byte) = chunk.get(at) {
             match self.state {
@@ -117,7 +117,7 @@ impl Splitter {
                 State::Bare { element } => {
                     if matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace() {
                         self.cut(&chunk[from..at], element, &mut take)?;
-                        continue; // the same byte again: it may close the list or the answer
+                        continue; // the same byte again: it may close the list or the response
                     }
                 }
                 State::Key { escaped } => match byte {
@@ -170,7 +170,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// Hands on the piece that ends with `tail`.
+    /// Passes on the piece that ends with `tail`.
     fn cut<E: From<SplitError>>(&mut self, tail: &[u8], element: bool, take: &mut impl FnMut(Piece<'_>) -> Result<(), E>) -> Result<(), E> {
         self.state = if element { State::BetweenElements } else { State::AfterValue };
         let whole = if self.piece.is_empty() {
@@ -184,7 +184,7 @@ impl Splitter {
         handed
     }
 
-    /// Says whether the answer was whole.
+    /// Fails if the response was incomplete.
     pub fn finish(self) -> Result<(), SplitError> {
         match self.state {
             State::Done => Ok(()),

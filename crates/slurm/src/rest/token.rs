@@ -1,4 +1,4 @@
-//! Tokens: who makes them, when they are renewed, and that nobody sees them.
+//! Tokens: their creation, renewal and secrecy.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,25 +11,25 @@ use serde::Serialize;
 
 use super::clock::Clock;
 
-/// Slurm takes no token from the future: two clocks may differ by so much.
+/// Tolerated clock difference: Slurm refuses a token from the future.
 const SKEW: Duration = Duration::from_secs(30);
-/// How long a token is good for.
+/// Validity of a token.
 const LIFETIME: Duration = Duration::from_mins(15);
-/// Renewed when so much of its life has gone: 12 of 15 minutes.
+/// Age at which a token is renewed: 12 of 15 minutes.
 pub const RENEW_AFTER: Duration = Duration::from_mins(12);
 
-/// Why there is no token.
+/// Reason why there is no token.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no token for Slurm: {0}")]
 pub struct TokenError(pub String);
 
-/// Where tokens come from.
+/// Source of tokens.
 pub trait TokenSource: Send + Sync {
-    /// The token to send now. `refused` is the one that the server has just refused: whoever has a newer one reads it again.
+    /// The token to send now. `refused` is the one that the server has just refused: a source that can get a newer one reads it again.
     fn token(&self, refused: Option<&SecretString>) -> Result<Arc<SecretString>, TokenError>;
 }
 
-/// Tokens signed with the cluster's own key (HS256), each for a quarter of an hour.
+/// Signs tokens with the cluster's own key (HS256), each valid for 15 minutes.
 pub struct Signer {
     user: String,
     clock: Clock,
@@ -39,17 +39,17 @@ pub struct Signer {
 
 #[derive(Serialize)]
 struct Claims<'a> {
-    /// Slurm's name for the user.
+    /// Slurm user name.
     sun: &'a str,
     iss: &'static str,
-    /// Tells tokens apart in logs of others.
+    /// Distinguishes tokens in the logs of others.
     jti: String,
     iat: i64,
     nbf: i64,
     exp: i64,
 }
 
-/// A token for the Slurm user `user`, signed with the raw bytes of the key file.
+/// Signs a token for the Slurm user `user` with the raw bytes of the key file.
 pub fn sign(user: &str, key: &SecretSlice<u8>, now: Timestamp) -> Result<SecretString, TokenError> {
     if key.expose_secret().is_empty() {
         return Err(TokenError("the JWT key is empty; put at least 32 random bytes into its Secret".to_owned()));
@@ -64,8 +64,7 @@ pub fn sign(user: &str, key: &SecretSlice<u8>, now: Timestamp) -> Result<SecretS
 }
 
 impl Signer {
-    /// For the Slurm user `user`. `read_key` gives the raw bytes of the key file; it is asked at each renewal, so that a rotated key is
-    /// taken up.
+    /// For the Slurm user `user`. `read_key` returns the raw bytes of the key file; each renewal calls it, so that a rotated key takes effect.
     pub fn new(
         user: impl Into<String>,
         clock: Clock,
@@ -91,14 +90,14 @@ impl TokenSource for Signer {
     }
 }
 
-/// The key never shows.
+/// Omits the key.
 impl fmt::Debug for Signer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Signer(user {})", self.user)
     }
 }
 
-/// One token from elsewhere, for tests and tools.
+/// A given token, for tests and tools.
 #[derive(Debug)]
 pub struct FixedToken(Arc<SecretString>);
 

@@ -1,4 +1,4 @@
-//! How bytes get to slurmrestd and back: HTTP in earnest, something else in tests that turn the clock.
+//! Transport to slurmrestd: HTTP in production, a replacement in tests that set the clock.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,12 +9,12 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
 use secrecy::{ExposeSecret, SecretString};
 
-/// How long a connection may take to come about.
+/// Timeout for establishing a connection.
 pub const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// slurmrestd's header for the token. Sending `Authorization` as well is refused.
+/// slurmrestd's header for the token. It refuses requests that also have `Authorization`.
 pub const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-slurm-user-token");
 
-/// One request. It has no `Debug`, as it carries the token.
+/// One request. It has no `Debug`, because it carries the token.
 pub struct Request {
     pub method: Method,
     /// Path and query.
@@ -23,7 +23,7 @@ pub struct Request {
     pub body: Option<Bytes>,
 }
 
-/// The start of an answer; the body comes in pieces.
+/// The start of a response; the body arrives in chunks.
 pub struct Response {
     pub status: u16,
     pub is_json: bool,
@@ -39,15 +39,15 @@ pub enum Trouble {
     Broken(String),
 }
 
-/// A future that can be kept behind a pointer.
+/// A boxed future.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Carries requests to one slurmrestd.
+/// Sends requests to one slurmrestd.
 pub trait Transport: Send + Sync {
     fn send(&self, request: Request) -> Later<'_, Result<Response, Trouble>>;
 }
 
-/// The body of an answer, piece by piece.
+/// The body of a response, chunk by chunk.
 pub trait Body: Send {
     fn next(&mut self) -> Later<'_, Result<Option<Bytes>, Trouble>>;
 }
@@ -59,7 +59,7 @@ pub struct Http {
 }
 
 impl Http {
-    /// For a server like `http://slurm-restapi.slurm:6820`; `authorities` are the PEM certificates it trusts for `https`.
+    /// For a server such as `http://slurm-restapi.slurm:6820`; `authorities` are the PEM certificates that it trusts for `https`.
     pub fn new(base: &str, authorities: Option<&[u8]>) -> Result<Self, String> {
         let trusted = match authorities {
             Some(pem) => reqwest::Certificate::from_pem_bundle(pem).map_err(|error| reasons(&error))?,
@@ -108,7 +108,7 @@ impl Body for HttpBody {
     }
 }
 
-/// An error and what caused it, in one line.
+/// An error and its causes, in one line.
 fn reasons(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Versions of slurmrestd's data parser, and what each can do.
+//! Versions of slurmrestd's data parser, and their features.
 
 use std::fmt;
 
@@ -16,10 +16,10 @@ pub enum Version {
 }
 
 impl Version {
-    /// In the order of preference: a newer one can only do more.
+    /// In order of preference: a newer version can only do more.
     pub const NEWEST_FIRST: [Self; 4] = [Self::V45, Self::V44, Self::V43, Self::V42];
 
-    /// As it stands in a URL.
+    /// The version as in a URL.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V42 => "v0.0.42",
@@ -33,12 +33,12 @@ impl Version {
         Self::NEWEST_FIRST.into_iter().find(|version| version.as_str() == text)
     }
 
-    /// Reservations can be created, changed and deleted, and a node's place in the topology can be set.
+    /// True if reservations can be created, changed and deleted, and a node's topology can be set.
     pub fn writes_reservations(self) -> bool {
         self >= Self::V43
     }
 
-    /// Node records can be made over REST.
+    /// True if node records can be created over REST.
     pub fn creates_nodes(self) -> bool {
         self >= Self::V44
     }
@@ -47,7 +47,7 @@ impl Version {
         self >= Self::V45
     }
 
-    /// The configuration in force can be read.
+    /// True if the running configuration can be read.
     pub fn tells_its_configuration(self) -> bool {
         self >= Self::V45
     }

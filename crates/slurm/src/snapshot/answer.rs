@@ -1,21 +1,21 @@
-//! Answers with three values.
+//! Three-valued answers.
 
 use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Why something is not known. None of these permits anything that could end a job.
+/// Reason why something is unknown. None of these permits an action that could kill a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Nothing was ever read, for this reason.
     NeverRead(String),
-    /// The last good reading is too old; the reason says what has failed since. The age is not among the words: it changes from look to look, and
-    /// they stand in conditions.
+    /// The last successful read is too old; the reason names the failure since then. The message omits the age: it changes all the time, and
+    /// conditions contain the message.
     Stale { age: Duration, trouble: String },
-    /// The list lacks nodes that were there before, and nothing else says that they are gone.
+    /// The list lacks nodes that it had before, and nothing else confirms that they are gone.
     Partial { missing: usize },
-    /// Slurm gave something for the job or node that cannot be read.
+    /// Slurm's data about the job or node cannot be interpreted.
     Unclear(String),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Yes, no, or not known.
+/// Yes, no, or unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Yes,
@@ -54,14 +54,14 @@ impl From<bool> for Answer {
     }
 }
 
-/// When the last job of a node must have ended.
+/// Latest end of a node's last job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deadline {
     /// No job is on the node.
     Free,
-    /// At that moment at the latest.
+    /// At this time at the latest.
     At(Timestamp),
-    /// A job without a limit is on the node.
+    /// A job without a time limit is on the node.
     Never,
     Unknown(Why),
 }

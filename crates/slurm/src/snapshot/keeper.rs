@@ -1,4 +1,4 @@
-//! The one task per cluster that reads Slurm.
+//! The only task per cluster that reads Slurm.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,28 +13,28 @@ use crate::name::NodeName;
 use crate::rest::list::Gate;
 use crate::rest::{Client, RestError};
 
-/// The shortest wait after a failure.
+/// Minimum wait after a failure.
 const BREATH: Duration = Duration::from_millis(500);
 
-/// How often what is read. A quiet cluster costs 24 + 3 + 1 small calls a minute.
+/// Polling intervals. An idle cluster costs 24 + 3 + 1 small calls a minute.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     pub nodes: Duration,
-    /// Jobs that start or end move the nodes, which makes the queue be read at once; this is for the others.
+    /// A job that starts or ends changes its nodes, which makes the queue due at once; this interval is for other jobs.
     pub jobs: Duration,
     pub reservations: Duration,
-    /// How often a full reading checks whether the gates tell the truth.
+    /// Interval of full reads that check if the gates are right.
     pub audit: Duration,
-    /// So long after a change the tables are read whole once more: the reading may have come from a server that was itself behind, and
-    /// no gate would tell.
+    /// Time after a change until the tables are fully read once more: the server may itself have been behind at the first read, and no gate would
+    /// show it.
     pub confirm: Duration,
-    /// Where gates cannot be trusted, everything is read so often.
+    /// Interval of full reads while gates cannot be trusted.
     pub without_gates: Duration,
-    /// The longest wait after failures, and so until it is noticed that all is well again.
+    /// Maximum backoff after failures, and so until a recovery is noticed.
     pub retry: Duration,
-    /// How old a reading may be and still answer questions.
+    /// Maximum age of a read that still answers questions.
     pub good_for: Duration,
-    /// So long must many nodes be missing before it is believed.
+    /// Time for which many nodes must be missing before they count as gone.
     pub believe_loss: Duration,
 }
 
@@ -54,28 +54,28 @@ impl Default for Pace {
     }
 }
 
-/// Reads one cluster. Made with its [`Handle`]; [`Keeper::run`] does the work.
+/// Reads one cluster. Created with its [`Handle`]; [`Keeper::run`] does the work.
 pub struct Keeper {
     pub(super) client: Arc<Client>,
     pub(super) pace: Pace,
     pub(super) snapshot: Snapshot,
     pub(super) gates: Gates,
     pub(super) due: Due,
-    /// Names that Slurm has, or had until something else than one list says otherwise.
+    /// Names that Slurm has or had. One list without a name is not enough to remove it.
     pub(super) known: BTreeSet<String>,
-    /// Since when many nodes are missing.
+    /// Time since which many nodes are missing.
     pub(super) loss_since: Option<Instant>,
     failures: u32,
     published: watch::Sender<Arc<Snapshot>>,
     wishes: Arc<Wishes>,
 }
 
-/// From when on to ask for changes.
+/// Timestamps from which to request changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gates {
-    /// They told an untruth: not asked before then.
+    /// A gate missed a change: gates are not used before this time.
     pub distrusted_until: Option<Instant>,
-    /// How often they did.
+    /// Number of times that gates missed a change.
     pub untruths: u32,
     pub nodes: Option<Gate>,
     pub jobs: Option<Gate>,
@@ -88,11 +88,11 @@ impl Gates {
     }
 }
 
-/// When each table is read next.
+/// Time of the next read of each table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub nodes: Instant,
-    /// Single readings of followed nodes between two lists.
+    /// Single reads of followed nodes between two lists.
     pub followed: Instant,
     pub jobs: Instant,
     pub reservations: Instant,
@@ -102,16 +102,16 @@ pub(super) struct Due {
 #[derive(Default)]
 struct Wishes {
     soon: Notify,
-    /// The reading that comes soon does not ask what has changed, but for everything.
+    /// The next read requests all nodes, not only changes.
     whole: AtomicBool,
-    /// The reading that comes soon is also one of the queue and of the reservations.
+    /// The next read includes the queue and the reservations.
     with_queue: AtomicBool,
-    /// The reading that comes soon is also one of the reservations, of all of them.
+    /// The next read includes the reservations, all of them.
     with_reservations: AtomicBool,
     followed: Mutex<BTreeSet<NodeName>>,
 }
 
-/// Looks at one cluster.
+/// Access to the snapshots of one cluster.
 #[derive(Clone)]
 pub struct Handle {
     snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -124,44 +124,44 @@ impl Handle {
         Arc::clone(&self.snapshots.borrow())
     }
 
-    /// Waits until something changed since the last call. Fails when the keeper has ended.
+    /// Waits until something changed since the last call. Fails if the keeper has ended.
     pub async fn changed(&mut self) -> Result<Arc<Snapshot>, watch::error::RecvError> {
         self.snapshots.changed().await?;
         Ok(Arc::clone(&self.snapshots.borrow_and_update()))
     }
 
-    /// Asks for a reading now, after a write.
+    /// Requests a read now, after a write.
     pub fn read_soon(&self) {
         self.wishes.soon.notify_one();
     }
 
-    /// Asks for a reading of nodes, queue and reservations now, before a decision that must not miss a job that came a moment ago.
+    /// Requests a read of nodes, queue and reservations now, before a decision that must not miss a job submitted a moment ago.
     pub fn read_queue_soon(&self) {
         self.wishes.with_queue.store(true, Ordering::SeqCst);
         self.wishes.soon.notify_one();
     }
 
-    /// Asks for a reading of nodes and reservations now, after a reservation was written.
+    /// Requests a read of nodes and reservations now, after a reservation was written.
     pub fn read_reservations_soon(&self) {
         self.wishes.with_reservations.store(true, Ordering::SeqCst);
         self.wishes.soon.notify_one();
     }
 
-    /// Asks for a reading of all nodes now, for whoever waits for something that Slurm may not count as a change: when a slurmd read its files is
-    /// told a moment after everything else of a reconfigure, within the same second; and that the last node was deleted is never told.
+    /// Requests a read of all nodes now, to see what Slurm may not count as a change: slurmd's new start time appears a moment after everything else
+    /// of a reconfigure, within the same second; and the deletion of the last node is never reported.
     pub fn read_all_soon(&self) {
         self.wishes.whole.store(true, Ordering::SeqCst);
         self.wishes.soon.notify_one();
     }
 
-    /// Nodes that somebody waits for: they are read singly where the whole list comes seldom.
+    /// Sets the nodes to follow: they are read singly while the whole list is read rarely.
     pub fn follow(&self, names: BTreeSet<NodeName>) {
         *self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 }
 
 impl Keeper {
-    /// Reads nothing yet.
+    /// Creates a keeper that has read nothing yet.
     pub fn new(client: Arc<Client>, pace: Pace) -> (Self, Handle) {
         let now = Instant::now();
         let snapshot = Snapshot::empty(pace.good_for);
@@ -182,7 +182,7 @@ impl Keeper {
         (keeper, Handle { snapshots, wishes })
     }
 
-    /// Reads until nobody looks any more.
+    /// Reads until all handles are dropped.
     pub async fn run(mut self) {
         loop {
             let next = self.due.nodes.min(self.due.followed).min(self.due.jobs).min(self.due.reservations);
@@ -219,7 +219,7 @@ impl Keeper {
             let followed = self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner).clone();
             self.read_followed(&followed).await?;
         }
-        // Nodes that have changed make the queue due a moment later than this began. Nobody is to see the ones without the other.
+        // Changed nodes make the queue due slightly after `now`. No snapshot may have the nodes without the queue.
         if self.due.jobs <= Instant::now() {
             self.read_jobs().await?;
         }
@@ -229,7 +229,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// After a failure everything waits, longer each time. A reading that hung has waited already.
+    /// Records the result of a read. After a failure everything backs off. A read that hung has waited already.
     fn note(&mut self, read: Result<(), RestError>, started: Instant) {
         let Err(error) = read else {
             self.failures = 0;
@@ -245,7 +245,7 @@ impl Keeper {
         }
         self.failures += 1;
         self.snapshot.trouble = match error {
-            // What keeps us from asking is the failure before. For how long changes from moment to moment, and this is shown to people.
+            // The cause is the failure before the pause. The length of the pause changes all the time, and this message is shown to users.
             RestError::Paused { trouble, .. } => trouble,
             _ => error.to_string(),
         };
@@ -256,7 +256,7 @@ impl Keeper {
         }
     }
 
-    /// Everybody sees the new snapshot; only what has changed wakes somebody.
+    /// Publishes the new snapshot; only a change wakes the receivers.
     fn publish(&self, before: &Snapshot) {
         let (old, new) = (before, &self.snapshot);
         let is_news = !Arc::ptr_eq(&old.nodes.table, &new.nodes.table)

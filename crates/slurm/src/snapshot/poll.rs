@@ -1,4 +1,4 @@
-//! How the keeper reads each table.
+//! Reads of each table.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::rest::RestError;
 use crate::rest::list::Gated;
 use crate::rest::model::Node;
 
-/// So many nodes are asked for singly at a time.
+/// Maximum number of nodes that are read singly at a time.
 const SINGLY: usize = 16;
-/// Gates that told an untruth are not asked for ten minutes, twice as long each time, up to so many doublings: most of a day.
+/// Gates that missed a change are not used for ten minutes, twice as long each time, up to this many doublings: most of a day.
 const MAX_DOUBLINGS: u32 = 7;
-/// Reading whole tables may take at most this share of the time: one part in so many.
+/// Full reads may take at most one part in this many of the time.
 const SHARE: u32 = 20;
 
 impl Keeper {
-    /// One reading of the nodes, whole only if something changed.
+    /// Reads the nodes, fully only if something changed.
     pub(super) async fn read_nodes(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
         let since = self.gates.nodes.filter(|_| self.gates.are_trusted());
@@ -35,23 +35,24 @@ impl Keeper {
         };
         let took = started.elapsed();
         self.take_nodes(fresh, started).await?;
-        // While nodes are missing the next reading must be a whole one again.
+        // While nodes are missing, the next read must be a full one.
         self.gates.nodes = gate.filter(|_| self.snapshot.nodes.table.missing == 0);
         self.due.nodes = started + self.wait_after(took, self.pace.nodes);
-        // What moves nodes is mostly a job.
+        // Nodes change mostly because of a job.
         self.due.jobs = started;
         self.due.audit = self.due.audit.min(started + self.wait_after(took, self.pace.confirm));
         Ok(())
     }
 
-    /// The wait after a whole reading, so that big tables are not read all the time. While nodes are missing nothing can be decided, so that is soon.
+    /// Wait after a full read, so that large tables are not read all the time. It is short while nodes are missing, because nothing can be decided
+    /// then.
     fn wait_after(&self, took: Duration, pace: Duration) -> Duration {
         let is_urgent = self.snapshot.nodes.table.missing > 0;
         let pace = if self.gates.are_trusted() || is_urgent { pace } else { self.pace.without_gates.max(pace) };
         pace.max((took * SHARE).min(self.pace.good_for / 2))
     }
 
-    /// Takes a list, after asking whether what it lacks is really gone.
+    /// Stores a list, after checking if the nodes missing from it are really gone.
     async fn take_nodes(&mut self, fresh: Vec<Node>, read_at: Instant) -> Result<(), RestError> {
         let mut nodes = self.snapshot.nodes.table.updated(fresh);
         let listed: BTreeSet<String> = nodes.iter().map(|node| node.name.clone()).collect();
@@ -64,7 +65,7 @@ impl Keeper {
                 match self.look_again(&name).await {
                     Ok(None) => drop(self.known.remove(&name)),
                     Ok(Some(node)) => {
-                        // Slurm has it, so the list was not whole: others may be missing that we never knew.
+                        // Slurm has it, so the list was incomplete: nodes that we never knew may be missing too.
                         nodes = nodes.with(&name, Some(node));
                         gone.push(name);
                     }
@@ -96,7 +97,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Asks for one node; `None` if Slurm has none.
+    /// Reads one node, or `None` if Slurm has no record of it.
     async fn look_again(&self, name: &str) -> Result<Option<Node>, RestError> {
         let Ok(name) = NodeName::parse(name) else { return Ok(None) };
         match self.client.node(&name).await {
@@ -106,7 +107,7 @@ impl Keeper {
         }
     }
 
-    /// Whether Slurm says of a sample that there is none.
+    /// True if Slurm has no record of any node in a sample.
     async fn are_lost(&self, names: &[String]) -> Result<bool, RestError> {
         let step = names.len().div_ceil(SINGLY);
         for name in names.iter().step_by(step.max(1)) {
@@ -117,7 +118,7 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Reads the nodes that somebody waits for.
+    /// Reads the followed nodes.
     pub(super) async fn read_followed(&mut self, names: &BTreeSet<NodeName>) -> Result<(), RestError> {
         self.due.followed = Instant::now() + self.pace.nodes;
         let mut nodes = Nodes::clone(&self.snapshot.nodes.table);
@@ -141,18 +142,18 @@ impl Keeper {
         Ok(())
     }
 
-    /// The server has just said that nothing changed: is it true?
+    /// Checks the server's report that nothing changed.
     async fn audit_gate(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
         let mut fresh = Vec::new();
         let whole = self.client.nodes(None, |node| fresh.push(node)).await?;
         self.due.audit = started + self.pace.audit;
         let told = |node: &Node| (node.name.clone(), node.state.clone(), node.reason.clone(), node.comment.clone());
-        // One that is missing says nothing about the gate: Slurm does not always count a deletion as a change.
+        // A missing node proves nothing about the gate: Slurm does not always count a deletion as a change.
         let table = Arc::clone(&self.snapshot.nodes.table);
         let differs = fresh.iter().any(|node| table.get(&node.name).map(told) != Some(told(node)));
         if differs {
-            // It may have changed between the two questions. Then the gate says so now.
+            // It may have changed between the two requests. Then the gate reports it now.
             let again = self.client.nodes(self.gates.nodes, |_| ()).await?;
             if again == Gated::Unchanged {
                 let pause = self.pace.audit * 2 * (1 << self.gates.untruths.min(MAX_DOUBLINGS));
@@ -175,7 +176,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// One reading of the queue; ended jobs are left out.
+    /// Reads the queue, without ended jobs.
     pub(super) async fn read_jobs(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
         let since = self.gates.jobs.filter(|_| self.gates.are_trusted());

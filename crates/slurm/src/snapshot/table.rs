@@ -1,4 +1,4 @@
-//! The snapshot itself.
+//! The snapshot and its tables.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::answer::{Answer, Deadline, Why};
 use crate::hostlist::{HostSet, Hostlist};
 use crate::rest::model::{Job, Node, NodeState, Number, Reservation};
 
-/// What stands for a trouble before the first reading.
+/// Error message before the first read.
 const UNTRIED: &str = "no reading was tried yet";
 
-/// How old the table of reservations may be and still tell what is there. It is read once a minute, and right after each write of ours.
+/// Maximum age of the reservations. They are read once a minute, and right after each write of ours.
 const RESERVATIONS_GOOD_FOR: Duration = Duration::from_secs(150);
 
-/// The most nodes that one job's list may name: as many as Slurm can have.
+/// Maximum nodes in one job's list: Slurm's limit on nodes.
 const MAX_HOSTS: usize = 1 << 16;
 
 /// Slurm's nodes, by name.
@@ -24,12 +24,12 @@ const MAX_HOSTS: usize = 1 << 16;
 pub struct Nodes {
     /// Sorted by name.
     list: Vec<Arc<Node>>,
-    /// Nodes that vanished from the list without being known to be gone.
+    /// Nodes that disappeared from the list without confirmation.
     pub missing: usize,
 }
 
 impl Nodes {
-    /// Takes a new list; records that are as before stay the same object, so that comparing two tables is cheap.
+    /// A table with a new list; unchanged records stay the same object, so that comparing two tables is cheap.
     pub(super) fn updated(&self, fresh: Vec<Node>) -> Self {
         let mut list: Vec<Arc<Node>> = fresh
             .into_iter()
@@ -43,7 +43,7 @@ impl Nodes {
         Self { list, missing: 0 }
     }
 
-    /// With one record replaced, added or (`None`) removed.
+    /// A table with one record replaced, added or (`None`) removed.
     pub(super) fn with(&self, name: &str, node: Option<Node>) -> Self {
         let mut list = self.list.clone();
         let place = list.binary_search_by(|known| known.name.as_str().cmp(name));
@@ -77,7 +77,7 @@ impl Nodes {
         self.list.is_empty()
     }
 
-    /// Names of nodes that came, went or changed since the other table, sorted.
+    /// Names of nodes that were added, removed or changed since the other table, sorted.
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let (mut old, mut new) = (before.list.iter().peekable(), self.list.iter().peekable());
         let mut changed = Vec::new();
@@ -103,7 +103,7 @@ impl Nodes {
 #[derive(Clone, Debug, Default)]
 pub struct Jobs {
     list: Vec<Job>,
-    /// For each job that holds nodes: which, or nothing where the list cannot be read.
+    /// The nodes of each job that holds nodes, or `None` if its list cannot be parsed.
     held: Vec<(usize, Option<HostSet>)>,
 }
 
@@ -118,14 +118,14 @@ impl Jobs {
         self.list.iter()
     }
 
-    /// Jobs that hold the node; the second part is true where a job's nodes cannot be read, so that it might hold it too.
+    /// Jobs that hold the node; the second part is true if a job's nodes cannot be parsed, so that it may hold it too.
     pub fn on<'a>(&'a self, node: &str) -> (Vec<&'a Job>, bool) {
         let jobs = self.held.iter().filter(|(_, hosts)| hosts.as_ref().is_some_and(|hosts| hosts.contains(node)));
         (jobs.map(|(at, _)| &self.list[*at]).collect(), self.held.iter().any(|(_, hosts)| hosts.is_none()))
     }
 }
 
-/// A table and when it was last known to be true, by a clock that nobody can set back.
+/// A table and the time when it was last confirmed, by a monotonic clock.
 #[derive(Clone, Debug)]
 pub(super) struct Read<T> {
     pub table: Arc<T>,
@@ -138,15 +138,15 @@ impl<T: Default> Default for Read<T> {
     }
 }
 
-/// One cluster as last seen. Cheap to clone: the tables are shared.
+/// Last known state of one cluster. Cheap to clone: the tables are shared.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(super) nodes: Read<Nodes>,
     pub(super) jobs: Read<Jobs>,
     pub(super) reservations: Read<Vec<Reservation>>,
-    /// What failed since the last good reading, in words.
+    /// Error since the last successful read.
     pub(super) trouble: String,
-    /// How old a table may be before it says nothing any more.
+    /// Maximum age of a table that still answers questions.
     pub(super) good_for: Duration,
 }
 
@@ -155,58 +155,58 @@ impl Snapshot {
         Self { nodes: Read::default(), jobs: Read::default(), reservations: Read::default(), trouble: UNTRIED.to_owned(), good_for }
     }
 
-    /// The nodes as last read, however long ago.
+    /// The nodes of the last read, whatever its age.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes.table
     }
 
-    /// The queue as last read, however long ago.
+    /// The queue of the last read, whatever its age.
     pub fn jobs(&self) -> &Jobs {
         &self.jobs.table
     }
 
-    /// The reservations as last read, however long ago.
+    /// The reservations of the last read, whatever its age.
     pub fn reservations(&self) -> &[Reservation] {
         &self.reservations.table
     }
 
-    /// How long ago the nodes were known to be so; `None` if never.
+    /// Time since the nodes were last confirmed, or `None` if never.
     pub fn age(&self, now: Instant) -> Option<Duration> {
         self.nodes.at.map(|at| now.saturating_duration_since(at))
     }
 
-    /// How long ago the queue was known to be so; `None` if never.
+    /// Time since the queue was last confirmed, or `None` if never.
     pub fn queue_age(&self, now: Instant) -> Option<Duration> {
         self.jobs.at.map(|at| now.saturating_duration_since(at))
     }
 
-    /// How long ago the reservations were known to be so; `None` if never.
+    /// Time since the reservations were last confirmed, or `None` if never.
     pub fn reservations_age(&self, now: Instant) -> Option<Duration> {
         self.reservations.at.map(|at| now.saturating_duration_since(at))
     }
 
-    /// What failed since the last good reading; empty when all is well.
+    /// Error since the last successful read; empty if there is none.
     pub fn trouble(&self) -> &str {
         &self.trouble
     }
 
-    /// Whether nobody has tried to read yet: nothing is known, and nothing is wrong.
+    /// True if no read was tried yet: nothing is known, and nothing is wrong.
     pub fn is_untried(&self) -> bool {
         self.nodes.at.is_none() && self.trouble == UNTRIED
     }
 
-    /// For how long nodes and queue stay fresh if no further reading comes; nothing where one of them is not.
+    /// Time for which nodes and queue stay fresh without another read, or `None` if one of them is not fresh.
     pub fn fresh_for(&self, now: Instant) -> Option<Duration> {
         let age = self.age(now)?.max(self.queue_age(now)?);
         self.good_for.checked_sub(age)
     }
 
-    /// Whether the nodes are fresh and whole.
+    /// True if the nodes are fresh and complete.
     pub fn is_complete(&self, now: Instant) -> bool {
         self.fresh_nodes(now).is_ok() && self.nodes.table.missing == 0
     }
 
-    /// Whether Slurm has a record of the node.
+    /// Slurm has a record of the node, other than a FUTURE one.
     pub fn is_registered(&self, name: &str, now: Instant) -> Answer {
         match self.node(name, now) {
             Ok(Some(node)) => (!node.state.has(&NodeState::Future)).into(),
@@ -215,7 +215,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether the node takes no new job and has none. A node without a record is not drained: it has no state.
+    /// The node takes no new job and has none. A node without a record is not drained: it has no state.
     pub fn is_drained(&self, name: &str, now: Instant) -> Answer {
         match self.node(name, now) {
             Ok(Some(node)) if node.state.is_drained() => match self.is_busy(name, now) {
@@ -228,7 +228,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether a job is on the node. *No* needs both the node's state and the queue, fresh and readable.
+    /// A job is on the node. *No* needs both the node's state and the queue, fresh and readable.
     pub fn is_busy(&self, name: &str, now: Instant) -> Answer {
         let node = match self.node(name, now) {
             Ok(node) => node,
@@ -249,8 +249,8 @@ impl Snapshot {
         }
     }
 
-    /// Whether the node's slurmd has started, or read its files again, at that moment of the server's clock or later. One that does not
-    /// respond counts as *no*: it may come back with the old files.
+    /// The node's slurmd started or reread its files at `moment` or later, by the server's clock. One that does not respond counts as *no*: it may
+    /// come back with the old files.
     pub fn has_started_since(&self, name: &str, moment: Timestamp, now: Instant) -> Answer {
         match self.node(name, now) {
             Ok(Some(node)) if node.state.has(&NodeState::NotResponding) => Answer::No,
@@ -260,7 +260,7 @@ impl Snapshot {
         }
     }
 
-    /// When the last job of the node must have ended.
+    /// Latest end of the node's last job.
     pub fn job_deadline(&self, name: &str, now: Instant) -> Deadline {
         match self.is_busy(name, now) {
             Answer::No => return Deadline::Free,
@@ -285,7 +285,7 @@ impl Snapshot {
         }
     }
 
-    /// The node's record in a list that is fresh; a missing one only counts when the list is whole.
+    /// The node's record in a fresh list; a missing record counts only if the list is complete.
     fn node(&self, name: &str, now: Instant) -> Result<Option<&Node>, Why> {
         let nodes = self.fresh_nodes(now)?;
         match nodes.get(name) {
@@ -295,17 +295,17 @@ impl Snapshot {
         }
     }
 
-    /// The nodes, if the reading is fresh; it may still lack some.
+    /// The nodes, if they are fresh; some may be missing.
     pub fn fresh_nodes(&self, now: Instant) -> Result<&Nodes, Why> {
         self.fresh(&self.nodes, now)
     }
 
-    /// The queue, if the reading is fresh.
+    /// The queue, if it is fresh.
     pub fn fresh_jobs(&self, now: Instant) -> Result<&Jobs, Why> {
         self.fresh(&self.jobs, now)
     }
 
-    /// The reservation of this name, if there is one and the reading is fresh.
+    /// The reservation of this name, or `None` if there is none. Fails if the reservations are not fresh.
     pub fn reservation(&self, name: &str, now: Instant) -> Result<Option<&Reservation>, Why> {
         let reservations = self.fresh_for_so_long(&self.reservations, RESERVATIONS_GOOD_FOR, now)?;
         Ok(reservations.iter().find(|reservation| reservation.name == name))

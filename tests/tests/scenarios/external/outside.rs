@@ -1,4 +1,4 @@
-//! A slurmctld on a machine of its own beside the nodes: no pod, no Service, known to Kubernetes by address alone.
+//! A slurmctld on its own machine beside the nodes: no pod, no Service, known to Kubernetes by its address alone.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use slipway_bed::layout::CONTROL_PLANE;
 use slipway_tests::lab::Lab;
 use slipway_tests::slurm::Slurm;
 
-/// Where it listens: in the bed's network, and on none of its nodes.
+/// Address on which it listens: in the bed's network, and on none of its nodes.
 pub(crate) const ADDRESS: &str = "172.30.0.1";
 pub(crate) const PORT: u16 = 7817;
-/// Slurm's user, in the images too.
+/// Uid and gid of Slurm's user, the same in the images.
 const SLURM: u32 = 401;
 
-/// What the user of such a slurmctld writes; its folder is /lab.
+/// slurm.conf as the user of such a slurmctld writes it; its folder is /lab.
 const CONF: &str = "ClusterName=demo
 SlurmctldHost=outside(172.30.0.1)
 SlurmctldPort=7817
@@ -43,8 +43,8 @@ NodeSet=worker Feature=worker
 PartitionName=worker Nodes=worker Default=YES State=UP
 ";
 
-/// Makes the machine around a command: the lab's files with a folder of its own, another name, no way to a name server. Who changes its user no longer
-/// ends with its parent, unless it says so again.
+/// Sets up the machine for a command: the lab's files with a folder of its own, another hostname, no name server. A change of the user clears the
+/// parent-death signal, so it is set again.
 const MACHINE: &str = r#"set -e
 echo outside >/proc/sys/kernel/hostname
 mount --rbind /dev "$1/dev"
@@ -99,7 +99,7 @@ impl Outside {
         Ok(Self { network, root, folder, slurmctld })
     }
 
-    /// Runs a client of Slurm on that machine.
+    /// Runs a Slurm client on that machine.
     pub(crate) fn run(&self, args: &[&str]) -> Result<String, Failure> {
         let mut command = command(&self.network, &self.root, &self.folder);
         let output = command.args(args).stdin(Stdio::null()).output().context(|| "could not start nsenter".to_owned())?;
@@ -109,19 +109,19 @@ impl Outside {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Submits a job of two nodes.
+    /// Submits a job on two nodes.
     pub(crate) fn submit(&self, script: &str) -> Result<u64, Failure> {
         let wrap = format!("--wrap={script}");
         let said = self.run(&["sbatch", "--parsable", "--nodes=2", "--exclusive", "--chdir=/tmp", "--output=/tmp/job-%j.out", &wrap])?;
         said.trim().parse().map_err(|_| Failure::new(format!("sbatch gave no number of a job but said `{}`", said.trim())))
     }
 
-    /// Submits a job of two nodes that ends when it is released.
+    /// Submits a job on two nodes that runs until it is released.
     pub(crate) fn submit_patient(&self) -> Result<u64, Failure> {
         self.submit(r#"srun --label sh -c "echo start; until [ -e /tmp/release-$SLURM_JOB_ID ]; do sleep 0.5; done; echo end""#)
     }
 
-    /// Ok when a job is in this state.
+    /// Ok if a job is in this state.
     pub(crate) fn job_is(&self, job: u64, state: &str) -> Result<(), String> {
         let shown = self.run(&["scontrol", "--oneliner", "show", "job", &job.to_string()]).map_err(|failure| failure.to_string())?;
         if shown.contains(&format!("JobState={state} ")) { Ok(()) } else { Err(shown) }
@@ -133,7 +133,7 @@ impl Outside {
         said.trim().strip_prefix("SLURM_JWT=").map(str::to_owned).ok_or_else(|| Failure::new(format!("scontrol said `{said}`")))
     }
 
-    /// Whether slurmctld never ended.
+    /// True if slurmctld is still running.
     pub(crate) fn lives(&mut self) -> bool {
         matches!(self.slurmctld.try_wait(), Ok(None))
     }
@@ -146,7 +146,7 @@ impl Drop for Outside {
     }
 }
 
-/// A command on the machine outside. It ends with whoever started it, and with it all that it started.
+/// A command on the machine outside. It ends with its parent, and so does everything that it started.
 fn command(network: &str, root: &Path, folder: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--", "nsenter", network, "--net", "--"]);

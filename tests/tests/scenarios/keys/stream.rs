@@ -1,4 +1,4 @@
-//! A client that calls slurmrestd about ten times a second with each of its tokens, whatever comes back.
+//! A client that calls slurmrestd about ten times a second with each of its tokens, whatever the response.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,20 +10,20 @@ use tokio::task::JoinHandle;
 const EVERY: Duration = Duration::from_millis(100);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// How one call ended.
+/// Outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Accepted,
-    /// slurmctld does not take the token; slurmrestd says 511.
+    /// slurmctld refuses the token; slurmrestd responds with 511.
     Refused,
-    /// Nobody was there to judge the token.
+    /// No daemon judged the token.
     Failed,
 }
 
 /// One call of the stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// Which of the tokens.
+    /// Index of the token.
     pub(crate) token: usize,
     pub(crate) sent: Instant,
     pub(crate) ended: Instant,
@@ -46,7 +46,7 @@ impl Stream {
                 tick.tick().await;
                 for (token, text) in tokens.iter().cloned().enumerate() {
                     let (client, path, book) = (client.clone(), path.clone(), book.clone());
-                    // Nobody waits for a call that hangs.
+                    // A call that hangs must not delay the others.
                     tokio::spawn(async move {
                         let sent = Instant::now();
                         let outcome = call(&client, &path, &text).await;
@@ -59,7 +59,7 @@ impl Stream {
         Self { calls, task }
     }
 
-    /// All calls that have ended, in the order of their ends.
+    /// All finished calls, in the order of their ends.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -71,7 +71,7 @@ impl Drop for Stream {
     }
 }
 
-/// Asks slurmrestd for something that it tells to nobody without a good token.
+/// Requests data that slurmrestd returns only with a valid token.
 pub(crate) async fn call(client: &Client, path: &str, token: &str) -> Outcome {
     let request = Request::get(path).header("X-SLURM-USER-NAME", "slurm").header("X-SLURM-USER-TOKEN", token).body(Vec::new().into());
     let Ok(request) = request else { return Outcome::Failed };

@@ -1,4 +1,4 @@
-//! A door in front of the real slurmrestd: answers go through it whole, or wrong in a way that the stand-in knows.
+//! A proxy in front of the real slurmrestd: it passes answers on unchanged, or with one of the simulator's faults.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,31 +27,31 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 const MAX_BODY: usize = 16 << 20;
-/// Lists that can be wrong.
+/// Lists that a fault can change.
 const LISTS: [&str; 2] = ["nodes", "jobs"];
 
-/// Stands between the operator and the slurmrestd of one cluster until it is dropped. It has a thread of its own, so that a scenario that waits for a
-/// program does not keep it from answering.
+/// A proxy between the operator and the slurmrestd of one cluster, until it is dropped. It has a thread of its own, so that a scenario that waits for
+/// a program does not block it.
 pub(crate) struct Proxy {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
-    /// The way to slurmrestd: through the API server, which reaches it whatever happens here.
+    /// Path to slurmrestd through the API server, which reaches it whatever happens here.
     upstream: String,
     stop: CancellationToken,
     state: Mutex<Wrong>,
     is_open: watch::Sender<bool>,
 }
 
-/// What goes wrong, and what is needed for it.
+/// The current fault, and the data that it needs.
 #[derive(Default)]
 struct Wrong {
     fault: Option<FaultKind>,
-    /// The newest whole answer for each list.
+    /// Last complete answer for each list.
     known: BTreeMap<String, Bytes>,
-    /// Those of them that are given out from now on.
+    /// Answers of `known` at the start of the fault, returned by a stale list.
     stale: BTreeMap<String, Bytes>,
     /// Requests that the fault has hit.
     hits: usize,
@@ -78,7 +78,7 @@ impl Proxy {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// From now on, answers are wrong.
+    /// Makes answers wrong from now on.
     pub(crate) fn fail(&self, fault: FaultKind) {
         let mut state = self.shared.state();
         let stale = state.known.clone();
@@ -86,12 +86,12 @@ impl Proxy {
         self.shared.is_open.send_replace(fault != FaultKind::Refuse);
     }
 
-    /// How many answers were wrong so far.
+    /// Number of wrong answers so far.
     pub(crate) fn hits(&self) -> usize {
         self.shared.state().hits
     }
 
-    /// From now on, answers are right; says how many were wrong. Nobody can count those whom nobody answered.
+    /// Makes answers right from now on; returns the number of wrong ones. Refused connections are not counted.
     pub(crate) fn heal(&self) -> usize {
         let mut state = self.shared.state();
         state.fault = None;
@@ -103,7 +103,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.stop.cancel();
-        // A thread that panicked has said so on the test's output.
+        // A thread that panicked has reported it on the test's output.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -140,7 +140,7 @@ impl Shared {
     }
 }
 
-/// A listener that can be shut: then connections are refused.
+/// A listener that can be closed: connections are then refused.
 struct Door {
     port: u16,
     listen: Box<dyn Fn() -> Result<std::net::TcpListener, Failure> + Send>,
@@ -197,7 +197,7 @@ async fn answer(State((shared, client)): State<(Arc<Shared>, Client)>, request: 
             list.is_some()
         }
         Some(FaultKind::LyingGate) => list.is_some() && is_gated,
-        // Without a good token slurmrestd answers this one all the same.
+        // slurmrestd answers this one even without a valid token.
         Some(FaultKind::RefuseTokens) => below != "ping",
         Some(_) => true,
     };
@@ -220,7 +220,7 @@ async fn answer(State((shared, client)): State<(Arc<Shared>, Client)>, request: 
         && real.status == 200
     {
         let value: Value = serde_json::from_slice(&real.body).unwrap_or_default();
-        // A list that only says that nothing changed is no list.
+        // A list that only reports that nothing changed is no list.
         let is_whole = value["warnings"].as_array().is_none_or(Vec::is_empty);
         if is_whole && fault.is_none() {
             shared.state().known.insert(list.to_owned(), real.body.clone());
@@ -233,7 +233,7 @@ async fn answer(State((shared, client)): State<(Arc<Shared>, Client)>, request: 
     if is_hit && fault == Some(FaultKind::ResetAfterWrite) { cut() } else { respond(real) }
 }
 
-/// The list, wrong in this way; `None` where the way is another.
+/// The list with this fault, or `None` if the fault does not change lists.
 fn falsify(fault: FaultKind, list: &str, mut value: Value, stale: Option<Bytes>) -> Option<Bytes> {
     let elements = value[list].as_array_mut()?;
     match fault {
@@ -270,13 +270,13 @@ fn refusal(status: u16, number: i64, error: &str, description: &str) -> Response
     respond(Answer { status, is_json: true, body: Bytes::from(json!({ "errors": [error], "warnings": [] }).to_string()) })
 }
 
-/// A body that fails: the server has no way on but to cut the connection.
+/// A body that fails: the server can only cut the connection.
 fn cut() -> Response {
     let broken = stream::once(async { Err::<Bytes, _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset)) });
     Response::new(Body::from_stream(broken))
 }
 
-/// Sends the operator through such doors instead of to the RestApis' Services.
+/// Sends the operator through such proxies instead of to the RestApis' Services.
 pub(crate) fn send_operator_through(cluster: &Cluster) -> Result<(), Failure> {
     let flag = format!("--slurm-url-template=http://{CONTROL_PLANE}:{{port}}");
     let patch = json!({ "spec": { "template": { "spec": { "containers": [{ "name": "operator", "args": [flag] }] } } } });

@@ -12,10 +12,10 @@ fn start() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// Carries steps out on a model, as the keeper does on a Secret.
+/// Applies steps to a model, as the keeper does to a Secret.
 struct Model {
     lives: Lives,
-    /// Numbers of authorities that are trusted, and of the one that signed what is served.
+    /// Numbers of the trusted CAs; `serving` is the CA of the served certificate.
     trusted: Vec<u32>,
     serving: Option<u32>,
     authority: Option<(u32, Span)>,
@@ -71,13 +71,13 @@ impl Model {
         }
     }
 
-    /// What the keeper does after the steps: it registers every authority there is.
+    /// Registers every CA, as the keeper does after the steps.
     fn register(&mut self) {
         self.trusted =
             [self.authority.map(|(number, _)| number), self.next.map(|(number, _)| number), self.former].into_iter().flatten().collect();
     }
 
-    /// Steps until there is nothing to do; answers when to look again.
+    /// Takes steps until there are none. Returns the time of the next check.
     fn pass(&mut self, now: Timestamp) -> Timestamp {
         for _ in 0..4 {
             match plan_step(self.state(), self.lives, now) {

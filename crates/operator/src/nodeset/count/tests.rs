@@ -59,7 +59,7 @@ fn counted(workers: &[Worker], replicas: i32) -> NodeSetStatus {
     status
 }
 
-/// Idle, allocated, down, drain.
+/// Counts of idle, allocated, down and drained nodes.
 fn in_slurm(status: &NodeSetStatus) -> [Option<i32>; 4] {
     [status.slurm_idle, status.slurm_allocated, status.slurm_down, status.slurm_drain]
 }

@@ -4,7 +4,7 @@ use slipway_plan::nodeset::Hold;
 
 use super::*;
 
-/// What came of each disagreement with real programs.
+/// Results of each mismatch with real Slurm daemons.
 const CORPUS: &str = include_str!("../../../../slurm/tests/corpus/gres_nodes.tsv");
 
 fn nodeset(limit: &str, gres: &str) -> NodeSet {
@@ -50,7 +50,7 @@ fn we_say_of_each_node_of_the_corpus_what_slurm_made_of_it() {
             (true, true) => "agree",
         };
         assert_eq!(ours, expected, "{line}\n{foreseen:#?}\n{seen:#?}");
-        // Whatever Slurm refused or left out is found.
+        // Everything that Slurm refused or dropped is reported.
         let parsed = slurm::parse(real).unwrap();
         let total = |name: &str| parsed.iter().filter(|gres| gres.name == name).map(|gres| gres.count).sum::<u64>().to_string();
         let is_wrong = refusal != "-" || (limit != "0" && total("gpu") != limit);

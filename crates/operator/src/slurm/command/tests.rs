@@ -13,7 +13,7 @@ use super::*;
 
 const KEY: &[u8] = b"a key for tests, of 32 bytes, no";
 
-/// A stand-in for slurmrestd with nodes `worker-0` and `worker-1`, and a client for it.
+/// A simulated slurmrestd with nodes `worker-0` and `worker-1`, and a client for it.
 struct Ground {
     sim: Sim,
     client: Client,
@@ -235,7 +235,7 @@ async fn a_reservation_is_made_changed_and_deleted() {
     assert_eq!(minutes(), None, "a change makes nothing");
     command(Some(booking(true, 20))).await;
     assert_eq!(minutes(), Some(20));
-    // Whom an administrator lets in stays so.
+    // Users that an administrator added stay.
     ground.sim.world(|world| world.reservations.get_mut("R").unwrap().users.push("lena".to_owned()));
     command(Some(booking(false, 30))).await;
     assert_eq!(
@@ -262,7 +262,7 @@ async fn a_reservation_of_another_kind_is_left_alone(#[case] booking: Option<Boo
     assert_eq!(ground.sim.world(|world| world.reservations.clone()), before);
 }
 
-/// The change gate says nothing of the last node's deletion: asked for changes alone, the record would stay for minutes.
+/// A query for changes does not report the deletion of the last node: with it, the record would stay for minutes.
 #[rstest]
 #[case::forget(SlurmCommand::Forget(BTreeMap::new()), Reading::AllNodes)]
 #[case::drain(SlurmCommand::Drain(Vec::new(), String::new()), Reading::ChangedNodes)]

@@ -14,7 +14,7 @@ use slipway_slurm::{
 
 use super::*;
 
-/// A slurmrestd that always says the same.
+/// A slurmrestd with constant answers.
 struct Same {
     nodes: Value,
     jobs: Value,
@@ -41,7 +41,7 @@ impl Transport for Same {
     }
 }
 
-/// What the keeper makes of these lists.
+/// Snapshot of these lists.
 async fn snapshot(nodes: Value, jobs: Value) -> Arc<Snapshot> {
     snapshot_with(nodes, jobs, json!([])).await
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::OPERATOR_USER;
 
-/// The operator's writes since a moment. What was read is kept, so that each line is read once.
+/// The operator's writes since a point in time. Parsed events are kept, so that each line is read once.
 pub struct AuditLog {
     path: PathBuf,
     read: u64,
@@ -16,20 +16,20 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// The log from now on: on a shared server what is in it already is of other tests.
+    /// The log from now on: on a shared server earlier entries belong to other tests.
     pub fn from_now(path: &Path) -> Self {
         let read = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         Self { path: path.to_owned(), read, writes: Vec::new() }
     }
 
-    /// Every write so far that is `ours`.
+    /// All writes so far that match `ours`.
     pub fn writes(&mut self, ours: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut added = Vec::new();
         if let Ok(mut file) = File::open(&self.path) {
             file.seek(SeekFrom::Start(self.read)).unwrap();
             file.read_to_end(&mut added).unwrap();
         }
-        // The last line may be half written.
+        // The last line may be incomplete.
         let whole = added.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         self.read += u64::try_from(whole).unwrap();
         let events = String::from_utf8_lossy(&added[..whole])

@@ -1,4 +1,4 @@
-//! A Slurm cluster whose slurmrestd is a stand-in and whose worker pods do not run, in a namespace of its own.
+//! A Slurm cluster with a simulated slurmrestd and worker pods that do not run, in a namespace of its own.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,12 +12,12 @@ use slipway_slurm::rest::clock::Clock as SlurmClock;
 
 use super::{Answer, Operator, Stage, eventually};
 
-/// The Controller of every cluster: they differ by their namespaces.
+/// Name of the Controller of every cluster: clusters differ by namespace.
 pub const CONTROLLER: &str = "x";
 const KEY: &str = "a key of thirty-two bytes or more";
 const HOSTS: usize = 8;
 
-/// One cluster.
+/// A cluster with its simulators of Slurm and of the kubelets.
 pub struct Cluster<'a> {
     pub stage: &'a Stage,
     pub namespace: String,
@@ -35,7 +35,7 @@ pub struct Written {
     pub name: String,
 }
 
-/// Starts the operator so that it finds the stand-ins.
+/// Starts the operator so that it reaches the simulators.
 pub fn operator(stage: &Stage) -> Operator {
     stage.operator_outside("slipway", &["--slurm-url-template=http://127.0.0.1:{port}"])
 }
@@ -46,19 +46,19 @@ impl<'a> Cluster<'a> {
         Self::start_in(stage, stage.namespace.clone()).await
     }
 
-    /// A cluster in a namespace of its own. The operator starts after it.
+    /// A cluster in a namespace of its own. It must exist before the operator starts.
     pub async fn start_named(stage: &'a Stage, name: &str) -> Self {
         Self::start_in(stage, stage.namespace_named(name).await).await
     }
 
-    /// A Controller outside Kubernetes, which needs no pod of its own, and a RestApi that leads to the stand-in.
+    /// Creates an external Controller, which needs no pod, and a RestApi that leads to the simulator.
     async fn start_in(stage: &'a Stage, namespace: String) -> Self {
         let sim = Sim::new(Release::R2605, 0, KEY.as_bytes(), SlurmClock::new(|| SystemClock.now()));
         let served = Served::start(sim.clone(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
         stage.note_sim(&namespace, &sim);
         let kubelet = Kubelet::start(stage.client.clone(), &namespace, HOSTS, sim.clone()).await.unwrap();
         let cluster = Self { stage, namespace, sim, kubelet, served };
-        // No controller manager runs here that would make the account.
+        // No controller manager runs here to create the service account.
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "default" } });
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "keys" }, "stringData": { "key": KEY } });
         for (resource, object) in [("serviceaccounts/default", account), ("secrets/keys", secret)] {
@@ -86,7 +86,7 @@ impl<'a> Cluster<'a> {
         format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}/{name}", self.namespace)
     }
 
-    /// Makes a NodeSet; Slurm has a partition for it.
+    /// Creates a NodeSet, and its partition in Slurm.
     pub async fn create_nodeset(&self, name: &str, replicas: u32) {
         self.create_nodeset_with(name, replicas, &json!({})).await;
     }
@@ -120,26 +120,26 @@ impl<'a> Cluster<'a> {
         format!("{}/scale", self.path("nodesets", name))
     }
 
-    /// Changes a pod as a user does.
+    /// Patches a pod as a user does.
     pub async fn edit_pod(&self, name: &str, patch: &Value) -> Answer {
         self.stage.edit(&format!("/api/v1/namespaces/{}/pods/{name}", self.namespace), patch).await
     }
 
-    /// Every worker pod of a NodeSet.
+    /// All worker pods of a NodeSet.
     pub async fn pods(&self, nodeset: &str) -> Vec<Value> {
         let selector = format!("app.kubernetes.io%2Fname%3Dslurmd%2Capp.kubernetes.io%2Finstance%3D{nodeset}");
         let list = self.stage.get(&format!("/api/v1/namespaces/{}/pods?labelSelector={selector}", self.namespace)).await;
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    /// The names of those that are not being deleted.
+    /// Names of the worker pods that are not terminating.
     pub async fn names(&self, nodeset: &str) -> BTreeSet<String> {
         let pods = self.pods(nodeset).await;
         let staying = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         staying.map(|pod| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Waits until so many pods are there, none is going, and all show what Slurm says of them; answers how long that took.
+    /// Waits until exactly `count` pods exist, none is terminating, and all show Slurm's state. Returns the time that took.
     pub async fn settles(&self, nodeset: &str, count: usize) -> Duration {
         let began = Instant::now();
         eventually(&format!("{count} workers of `{}/{nodeset}`", self.namespace), async || {
@@ -152,7 +152,7 @@ impl<'a> Cluster<'a> {
         began.elapsed()
     }
 
-    /// Waits until Slurm has been read so many times from now on: what one reading shows has been looked at before the next.
+    /// Waits until Slurm has been polled this many times from now on: the result of one poll is processed before the next.
     pub async fn is_read(&self, times: u64) {
         let before = self.sim.requests("GET nodes");
         eventually(&format!("{times} readings of Slurm"), async || match self.sim.requests("GET nodes") - before {
@@ -162,12 +162,12 @@ impl<'a> Cluster<'a> {
         .await;
     }
 
-    /// The name of a Kubernetes node of this cluster.
+    /// Name of a Kubernetes node of this cluster.
     pub fn host(&self, index: usize) -> &str {
         &self.kubelet.hosts()[index]
     }
 
-    /// Starts a job on exactly these nodes, at once; answers with its number.
+    /// Starts a job on exactly these nodes immediately. Returns its ID.
     pub fn start_job(&self, partition: &str, nodes: &[&str], seconds: u64) -> u64 {
         self.sim.world(|world| {
             let (id, _) = world.submit(&job(partition, nodes, seconds)).unwrap();
@@ -180,7 +180,7 @@ impl<'a> Cluster<'a> {
         })
     }
 
-    /// Starts a job as a user does, and waits until it runs; answers with its number.
+    /// Submits a job as a user does and waits until it runs. Returns its ID.
     pub async fn run_job(&self, partition: &str, nodes: &[&str], seconds: u64) -> u64 {
         let (id, _) = self.sim.world(|world| world.submit(&job(partition, nodes, seconds))).unwrap();
         eventually("the job to run", async || {
@@ -191,17 +191,17 @@ impl<'a> Cluster<'a> {
         id
     }
 
-    /// Ends a job as if it were done.
+    /// Ends a job as completed.
     pub fn end_job(&self, id: u64) {
         self.sim.world(|world| world.end_job(id, "COMPLETED"));
     }
 
-    /// How often each running job of the test was put back or lost: none ever is.
+    /// True if all these jobs are running: none was requeued or lost.
     pub fn are_running(&self, jobs: &[u64]) -> bool {
         self.sim.world(|world| jobs.iter().all(|id| world.jobs.get(id).is_some_and(slipway_sim::job::JobRecord::is_running)))
     }
 
-    /// What the operator wrote in this namespace.
+    /// The operator's writes in this namespace.
     pub fn writes(&self) -> Vec<Written> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let here = self.stage.audit().into_iter().filter(|event| event["objectRef"]["namespace"] == self.namespace.as_str());
@@ -217,13 +217,13 @@ impl<'a> Cluster<'a> {
         .collect()
     }
 
-    /// Pods that the operator deleted.
+    /// Names of the pods that the operator deleted.
     pub fn deletions(&self) -> Vec<String> {
         let deletes = |write: &Written| write.verb == "delete" && write.resource == "pods";
         self.writes().into_iter().filter(deletes).map(|write| write.name).collect()
     }
 
-    /// Calls that change nodes of Slurm.
+    /// Number of requests that change Slurm nodes.
     pub fn slurm_writes(&self) -> u64 {
         self.sim.requests("POST node") + self.sim.requests("DELETE node")
     }
@@ -240,7 +240,7 @@ pub fn is_ready(pod: &Value) -> bool {
     super::condition(pod, "Ready")["status"] == "True"
 }
 
-/// The states of its node that a pod shows, without their prefix.
+/// The Slurm node states that a pod shows, without their prefix.
 pub fn slurm_states(pod: &Value) -> Vec<String> {
     let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let ours = conditions.iter().filter(|condition| condition["status"] == "True").filter_map(|condition| condition["type"].as_str());

@@ -1,5 +1,5 @@
-//! A namespace of its own for each test on an API server that tests share, or a server of its own where a test changes the server itself; and
-//! processes of the operator beside it, with no rights but those of its manifest.
+//! A namespace for each test on a shared API server, or a server of its own if a test changes the server itself; and operator processes with only
+//! the rights of the manifest.
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(unreachable_pub, reason = "a module of tests")]
 
@@ -29,18 +29,18 @@ use self::audit::AuditLog;
 use self::world::World;
 
 pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
-/// Names the bed whose API server tests share; it has our definitions and our manifest, and no operator.
+/// Environment variable with the name of the bed whose API server tests share. It has our CRDs and our manifest, and no operator.
 const SHARED: &str = "SLIPWAY_SHARED_API";
 /// The namespace of a test that has a server of its own.
 const OWN_NAMESPACE: &str = "slurm";
-/// After this time nobody waits any more for what is only said or only tidied up.
+/// Timeout for printing the state after a failure, and for the cleanup.
 const LAST_WORDS: Duration = Duration::from_mins(1);
 
-/// An API server with our definitions and our manifest, and a namespace of the test's own.
+/// An API server with our CRDs and our manifest, and a namespace for the test.
 pub struct Stage {
     pub bed: Bed,
     pub client: Client,
-    /// The namespace of the test; the names of others begin with it.
+    /// Namespace of the test; names of its other namespaces start with it.
     pub namespace: String,
     /// Unique on this machine.
     id: String,
@@ -51,7 +51,7 @@ pub struct Stage {
     _turn: Turn,
 }
 
-/// What a test has made on its stage.
+/// Namespaces, simulators and logs of a test.
 #[derive(Default)]
 struct Made {
     namespaces: Vec<String>,
@@ -59,7 +59,7 @@ struct Made {
     logs: Vec<PathBuf>,
 }
 
-/// A process of the operator; it ends with the test.
+/// A process of the operator, killed when dropped.
 pub struct Operator(Child);
 
 impl Drop for Operator {
@@ -69,7 +69,7 @@ impl Drop for Operator {
     }
 }
 
-/// What the API server answered.
+/// Response of the API server.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
@@ -78,7 +78,7 @@ pub struct Answer {
 }
 
 impl Stage {
-    /// A namespace on the server that tests share. Where there is none, such as for somebody who runs one test alone, on a server of its own.
+    /// A namespace on the server that tests share, or on a server of its own if there is none, as when one test runs alone.
     pub async fn new(name: &str) -> Self {
         let cache = Cache::open().unwrap();
         let turn = Turn::take(&cache).await.unwrap();
@@ -90,7 +90,7 @@ impl Stage {
         }
     }
 
-    /// A server of its own, for a test that changes the server, its definitions, webhooks or roles.
+    /// A server of its own, for a test that changes the server, its CRDs, webhooks or roles.
     pub async fn alone(name: &str) -> Self {
         let cache = Cache::open().unwrap();
         let turn = Turn::take(&cache).await.unwrap();
@@ -114,7 +114,7 @@ impl Stage {
         stage
     }
 
-    /// Another namespace of the test's own. The operator has to know of it when it starts.
+    /// Creates another namespace of the test. It must exist before the operator starts.
     pub async fn namespace_named(&self, name: &str) -> String {
         self.make_namespace(format!("{}-{name}", self.namespace)).await
     }
@@ -128,7 +128,7 @@ impl Stage {
         name
     }
 
-    /// These words with the stage's namespace for `slurm/`, as in ``Secret `slurm/keys` does not exist``.
+    /// `words` with the stage's namespace in place of `slurm/`, as in ``Secret `slurm/keys` does not exist``.
     pub fn here(&self, words: &str) -> String {
         words.replace("`slurm/", &format!("`{}/", self.namespace))
     }
@@ -149,14 +149,14 @@ impl Stage {
     pub fn operator(&self, log: &str, args: &[&str]) -> Operator {
         let inside = self.bed.enter(None).unwrap();
         let target = inside.iter().find(|word| word.starts_with("--target=")).unwrap();
-        // Into the network alone, without a process between: who ends it ends the operator.
+        // Enters only the network, with no process in between: killing this process kills the operator.
         let mut command = Command::new("nsenter");
         command.args([target, "--net", "--"]).arg(env!("CARGO_BIN_EXE_slipway"));
         command.arg("--kubeconfig").arg(self.account(Some(&format!("https://127.0.0.1:{API_PORT}"))));
         self.spawn(command, args, log)
     }
 
-    /// Starts the operator outside the bed's network, where this process can serve stand-ins for Slurm. The API server does not reach it there.
+    /// Starts the operator outside the bed's network, where this process can serve simulators of Slurm. The API server cannot reach it there.
     pub fn operator_outside(&self, log: &str, args: &[&str]) -> Operator {
         let mut command = Command::new(env!("CARGO_BIN_EXE_slipway"));
         command.arg("--kubeconfig").arg(self.account(None));
@@ -180,7 +180,7 @@ impl Stage {
         Operator(command.spawn().unwrap())
     }
 
-    /// A kubeconfig that names the service account by a token and knows nothing else.
+    /// Writes a kubeconfig with a token of the service account and no other credentials.
     fn account(&self, server: Option<&str>) -> PathBuf {
         let token = self.kubectl(&["create", "token", "slipway", "--namespace=slipway-system"]);
         let mut config: Value = serde_json::from_str(&std::fs::read_to_string(self.bed.kubeconfig()).unwrap()).unwrap();
@@ -209,18 +209,18 @@ impl Stage {
         self.bed.layout().log(&format!("{log}-{}", self.id))
     }
 
-    /// Notes a stand-in for Slurm, so that its nodes and jobs are shown when the test fails.
+    /// Registers a simulator of Slurm, so that its nodes and jobs are printed if the test fails.
     pub fn note_sim(&self, namespace: &str, sim: &Sim) {
         self.made().sims.push((namespace.to_owned(), sim.clone()));
     }
 
-    /// Writes of the operator in the API server's audit log: verb, resource and name.
+    /// The operator's writes in the API server's audit log: verb, resource and name.
     pub fn writes(&self) -> Vec<String> {
         let words = |event: Value| format!("{} {} {}", event["verb"], event["objectRef"]["resource"], event["objectRef"]["name"]);
         self.audit().into_iter().map(words).collect()
     }
 
-    /// Writes of the operator, as the API server's audit log has them: on a shared server those in the test's namespaces, as others have no owner.
+    /// Audit events of the operator's writes. On a shared server only those in the test's namespaces: others belong to no particular test.
     pub fn audit(&self) -> Vec<Value> {
         let namespaces = self.made().namespaces.clone();
         let is_here = |event: &Value| namespaces.iter().any(|namespace| event["objectRef"]["namespace"] == namespace.as_str());
@@ -228,30 +228,30 @@ impl Stage {
         audit.writes(|event| !self.is_shared || is_here(event))
     }
 
-    /// Creates an object of ours in the test's namespace.
+    /// Creates one of our resources in the test's namespace.
     pub async fn create(&self, plural: &str, object: &Value) -> Answer {
         let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}", self.namespace);
         self.send(Request::post(path).header("content-type", "application/json").body(object.to_string().into_bytes()).unwrap()).await
     }
 
-    /// Changes a part of an object of ours.
+    /// Patches one of our resources.
     pub async fn patch(&self, plural: &str, name: &str, patch: &Value) -> Answer {
         self.edit(&format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}/{name}", self.namespace), patch).await
     }
 
-    /// Changes a part of any object.
+    /// Patches any object.
     pub async fn edit(&self, path: &str, patch: &Value) -> Answer {
         let request = Request::patch(path).header("content-type", "application/merge-patch+json");
         self.send(request.body(patch.to_string().into_bytes()).unwrap()).await
     }
 
-    /// Makes any object what it should be, as `kubectl apply --server-side` does: what it had before and `object` lacks goes.
+    /// Applies any object as `kubectl apply --server-side` does: fields that it had before and `object` lacks are removed.
     pub async fn put(&self, path: &str, object: &Value) -> Answer {
         let request = Request::patch(format!("{path}?fieldManager=test&force=true")).header("content-type", "application/apply-patch+yaml");
         self.send(request.body(object.to_string().into_bytes()).unwrap()).await
     }
 
-    /// Deletes any object; `policy` says what becomes of what it owns.
+    /// Deletes any object; `policy` is the propagation policy for the objects it owns.
     pub async fn delete(&self, path: &str, policy: &str) -> Answer {
         let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy });
         let request = Request::delete(path).header("content-type", "application/json");
@@ -262,7 +262,7 @@ impl Stage {
         self.send(Request::get(path).body(Vec::new()).unwrap()).await.body
     }
 
-    /// An object of ours.
+    /// One of our resources.
     pub async fn object(&self, plural: &str, name: &str) -> Value {
         self.get(&format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}/{name}", self.namespace)).await
     }
@@ -279,14 +279,14 @@ impl Stage {
         Answer { code, body: serde_json::from_slice(&body).unwrap_or_default(), warnings }
     }
 
-    /// Takes down what is the test's own, and says when that fails.
+    /// Takes down the test's own bed, and panics if that fails.
     pub fn end(self) {
         if !self.is_shared {
             take_down(&self.cache, self.bed.layout()).unwrap();
         }
     }
 
-    /// Runs something with a client of its own: the test's runtime may be ending.
+    /// Runs `work` with a client and a runtime of its own: the test's runtime may be shutting down.
     fn apart<T: Send>(&self, work: impl AsyncFnOnce(Client) -> T + Send) -> Option<T> {
         let done = async || tokio::time::timeout(LAST_WORDS, work(self.bed.client().await.ok()?)).await.ok();
         let run = || tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?.block_on(done());
@@ -324,13 +324,13 @@ fn warnings(headers: &HeaderMap) -> Vec<String> {
     headers.get_all("warning").iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
 }
 
-/// A condition of an object.
+/// A condition of an object, or null if it has none of this type.
 pub fn condition(object: &Value, type_: &str) -> Value {
     let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     conditions.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default()
 }
 
-/// Asks until there is an answer; the last `Err` says what is missing.
+/// Calls `ask` until it returns `Ok`; the last `Err` tells what is missing.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Result<T, String>) -> T {
     let mut patience = Patience::start();
     loop {
@@ -342,7 +342,7 @@ pub async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Result<T, String>)
     }
 }
 
-/// A Controller with `spec` beside its keys.
+/// A Controller with its keys and `spec`.
 pub fn controller(name: &str, spec: &Value) -> Value {
     let key = json!({ "name": "keys", "key": "key" });
     let mut object = json!({

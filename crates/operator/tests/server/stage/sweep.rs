@@ -1,4 +1,4 @@
-//! What a test leaves on a shared API server goes with it, as far as that can be done: nobody waits for it, and nobody fails for it.
+//! Deletes what a test leaves on a shared API server, as far as possible: no test waits for that or fails because of it.
 
 use http::Request;
 use kube::Client;
@@ -7,15 +7,15 @@ use slipway_sim::kubelet::HOST_LABEL;
 
 use super::world::list;
 
-/// Kinds of ours that the operator keeps from going until it is done with them.
+/// Our kinds with a finalizer of the operator.
 const HELD: [&str; 2] = ["controllers", "nodesets"];
 const OTHERS: [&str; 4] = ["accountings", "loginsets", "restapis", "tokens"];
 
-/// Deletes these namespaces, what is in them and their hosts. No controller runs here that would empty a namespace.
+/// Deletes these namespaces, their content and their hosts. No controller runs here to empty a namespace.
 pub async fn sweep(client: &Client, namespaces: &[String]) {
     for namespace in namespaces {
         let ours = |plural: &str| format!("/apis/slinky.slurm.net/v1beta1/namespaces/{namespace}/{plural}");
-        // From now on nothing new can be made in it.
+        // From now on nothing new can be created in it.
         delete(client, &format!("/api/v1/namespaces/{namespace}")).await;
         for plural in HELD {
             for object in list(client, &ours(plural)).await {
@@ -31,7 +31,7 @@ pub async fn sweep(client: &Client, namespaces: &[String]) {
     }
 }
 
-/// Takes every finalizer away.
+/// Removes all finalizers.
 async fn release(client: &Client, path: &str) {
     let patch = json!({ "metadata": { "finalizers": null } }).to_string().into_bytes();
     let request = Request::patch(path).header("content-type", "application/merge-patch+json").body(patch);
@@ -40,7 +40,7 @@ async fn release(client: &Client, path: &str) {
     }
 }
 
-/// Deletes an object or a collection, pods at once.
+/// Deletes an object or a collection, pods without a grace period.
 async fn delete(client: &Client, path: &str) {
     let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "gracePeriodSeconds": 0 });
     let request = Request::delete(path).header("content-type", "application/json").body(options.to_string().into_bytes());

@@ -1,4 +1,4 @@
-//! The state of the world, for whoever has to find out why a test failed.
+//! State of the objects of a test, printed to find out why it failed.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -11,19 +11,19 @@ use slipway_sim::Sim;
 
 const KINDS: [&str; 6] = ["accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens"];
 const EVENTS: usize = 30;
-/// So much of each operator's log is shown.
+/// Lines shown of each operator's log.
 const LOG_LINES: usize = 40;
 
-/// What a test has made.
+/// Namespaces, simulators and logs of a test.
 pub struct World {
     pub namespaces: Vec<String>,
-    /// The stand-ins for Slurm, by their namespaces.
+    /// Simulators of Slurm, with their namespaces.
     pub sims: Vec<(String, Sim)>,
     pub logs: Vec<PathBuf>,
 }
 
 impl World {
-    /// Objects and their conditions, pods, events, Slurm's nodes and jobs, and the last words of the operator.
+    /// Objects with their conditions, pods, events, Slurm's nodes and jobs, and the last log lines of the operator.
     pub async fn describe(&self, client: &Client) -> String {
         let mut out = String::new();
         for namespace in &self.namespaces {
@@ -50,7 +50,7 @@ impl World {
     }
 }
 
-/// The objects of a list; none where it cannot be read.
+/// Objects of a list; empty if it cannot be read.
 pub async fn list(client: &Client, path: &str) -> Vec<Value> {
     let Ok(request) = Request::get(path).body(Vec::new()) else { return Vec::new() };
     let answer: Value = client.request(request).await.unwrap_or_default();

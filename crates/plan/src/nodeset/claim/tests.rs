@@ -19,7 +19,7 @@ fn plan_with(workers: &[Worker], replicas: usize, claims: &[Claim], when_deleted
     nodeset(Observed { claims, retention: ClaimRetention { when_deleted, when_scaled }, ..observed(workers, replicas) })
 }
 
-/// Those about pods and claims.
+/// Planned actions on pods and claims.
 fn deeds(plan: &Plan) -> Vec<String> {
     words(plan)
         .into_iter()
@@ -111,7 +111,7 @@ fn of_two_workers_with_one_ordinal_only_the_one_that_leaves_takes_its_claim_alon
     let workers = [padded, Worker { deletion_cost: 5, ..worker(1, Stage::Ended, drained()) }];
     let claims = [claim(1, Keeper::Nobody), Claim { pod: "w-001".into(), name: "data-w-001".into(), ..claim(1, Keeper::Nobody) }];
     let plan = plan_with(&workers, 1, &claims, RETAIN, DELETE);
-    // Both are deleted, as both ended; one of them comes back and needs what it wrote.
+    // Both ended, so both are deleted; one of them is recreated and needs its data.
     let handed: Vec<_> = deeds(&plan).into_iter().filter(|words| words.contains("data")).collect();
     assert_eq!(handed, ["let `data-w-001` go with pod `w-001`"]);
 }

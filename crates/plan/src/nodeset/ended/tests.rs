@@ -10,7 +10,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// What is planned for a worker that ended, at this second, when as many before it were replaced at second 0.
+/// The plan at `second` for an ended worker that was replaced `times` times at second 0.
 fn plan(ended: &Worker, times: u32, second: i64) -> Plan {
     let workers = std::slice::from_ref(ended);
     let mut backoff = ReplacementBackoff::default();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Of node `k1`, with labels `zone=a`, `cores=8`, `empty=` and these taints, written `key=value:effect`.
+/// Fit of node `k1`, with labels `zone=a`, `cores=8`, `empty=` and these taints, written `key=value:effect`.
 fn fit_with(spec: &Value, taints: &[&'static str]) -> Fit {
     let labels = [("zone", "a"), ("cores", "8"), ("empty", "")].map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     let taint = |text: &&'static str| {

@@ -4,7 +4,7 @@ use slipway_api::device::Device;
 
 use super::*;
 
-/// `gpu:a100:4,fake:2` as values; only as much of the grammar as these tests write.
+/// Parses text such as `gpu:a100:4,fake:2`; only the grammar that these tests use.
 fn amounts(text: &str) -> Vec<Amount> {
     let entries = text.split(',').filter(|entry| !entry.is_empty());
     let amount = |entry: &str| {
@@ -15,7 +15,7 @@ fn amounts(text: &str) -> Vec<Amount> {
     entries.map(amount).collect()
 }
 
-/// Places, with the limit as a number of GPUs of NVIDIA and the rest as text; `-` is a place that says nothing.
+/// Places with a limit of `limit` NVIDIA GPUs, and the rest as text; `-` as `stated` means no `Gres`.
 fn places(limit: u64, stated: &str, files: Option<Files>, in_slurm: &[&str]) -> Places {
     let device = Device { resource: "nvidia.com/gpu".to_owned(), names: &[GPU], count: limit };
     Places {

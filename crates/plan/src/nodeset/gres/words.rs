@@ -1,10 +1,10 @@
-//! Each disagreement in words: both places with what they say, what comes of it, and what to do.
+//! The message for each mismatch: both places with their values, the consequence and the remedy.
 
 use std::fmt;
 
 use super::{Amount, Files};
 
-/// Nodes named before the rest is only counted.
+/// Number of nodes a message names before it counts the rest.
 const MOST_NAMES: usize = 3;
 
 impl fmt::Display for Amount {
@@ -25,7 +25,7 @@ fn or_nothing(amounts: &[Amount]) -> String {
     if amounts.is_empty() { "nothing".to_owned() } else { format!("`{}`", list(amounts)) }
 }
 
-/// `nodes w-0, w-1 and 4 more`.
+/// A list such as ``nodes `w-0`, `w-1`, `w-2` and 4 more``.
 fn names(nodes: &[&str]) -> String {
     let shown = nodes.iter().take(MOST_NAMES).map(|node| format!("`{node}`")).collect::<Vec<_>>().join(", ");
     let noun = if nodes.len() == 1 { "node" } else { "nodes" };

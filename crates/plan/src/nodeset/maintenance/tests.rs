@@ -9,7 +9,7 @@ use super::{
 };
 use crate::nodeset::{Update, nodeset};
 
-/// A Monday, some minutes after midnight.
+/// `minutes` after midnight (UTC) on a Saturday.
 fn at(minutes: i64) -> Timestamp {
     Timestamp::from_second(1_800_057_600 + minutes * 60).unwrap()
 }
@@ -182,11 +182,11 @@ fn what_slurm_refuses_is_quoted_and_not_repeated_at_once() {
     let (status, reason, message) = condition_update(&refused);
     assert_eq!((status, reason), (ConditionStatus::False, Reason::ReservationRefused));
     assert!(message.contains("no such flag") && message.contains("scontrol"), "{message}");
-    // When its time is up it is tried again, and still said.
+    // After the backoff it is sent again, and the refusal is still reported.
     let again = planned(&Maintenance { told: Some(told(&booking, 0)), ..absent }, 0);
     assert_eq!(words(&again), ["reserve w-0 in `R`"]);
     assert!(condition_update(&again).2.contains("no such flag"));
-    // Another wish has not been refused.
+    // A changed schedule has not been refused.
     let edited = Maintenance { told: Some(told(&booking, 200)), ..maintenance(schedule(70, 30, &[]), Seen::Absent, None) };
     assert_eq!(words(&planned(&edited, 0)), ["reserve w-0 in `R`"]);
     let in_use = Maintenance {

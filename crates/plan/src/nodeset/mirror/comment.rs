@@ -1,4 +1,4 @@
-//! The comment on a node that names its pod.
+//! The comment on a Slurm node that names its pod.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::{
     nodeset::{Observed, Stage, Worker},
 };
 
-/// All comments that differ, in one action. What a person wrote stays: nothing of ours depends on it so much that their words should be lost.
+/// Writes all comments that differ, in one action. A comment written by a person stays: ours is not important enough to overwrite it.
 pub(super) fn plan_comments(observed: &Observed<'_>, workers: &[&Worker], plan: &mut Plan) {
-    // Where two pods have one node for a moment, the one that was there first is named, and not each in turn.
+    // If two pods share a node for a moment, the older one is named. Otherwise the comment would alternate between them.
     let mut first: BTreeMap<&str, &Worker> = BTreeMap::new();
     for worker in workers.iter().filter(|worker| worker.stage == Stage::Ready) {
         let known = first.entry(worker.node.as_str()).or_insert(worker);

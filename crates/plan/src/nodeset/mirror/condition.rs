@@ -1,4 +1,4 @@
-//! The conditions of a pod that tell its node's state in Slurm.
+//! Pod conditions that show the state of the pod's Slurm node.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,17 +12,17 @@ use crate::{
     nodeset::{InSlurm, Observed, Worker},
 };
 
-/// The flag of a node that does not answer slurmctld. It often comes back by itself.
+/// Flag of a node that does not respond to slurmctld. Such a node often recovers by itself.
 const NOT_RESPONDING: &str = "NotResponding";
 const DOWN: &str = "Down";
 
-/// So many nodes may begin or cease to respond within [`LASTS`] before that is taken for trouble of the network or of slurmctld, which would
-/// otherwise cost two writes for each.
+/// Number of nodes that may start or stop responding within [`LASTS`]. More than that is treated as a problem of the network or of slurmctld, which
+/// would otherwise cost two writes per node.
 const MOST_AT_ONCE: usize = 20;
-/// Whether a node responds is shown in such trouble when it has stayed so for this long. Slurm itself gives a node up after 300 s.
+/// During such a problem, a changed response state is shown after it has lasted this long. Slurm itself sets a node DOWN after 300 s.
 const LASTS: Duration = Duration::from_secs(30);
 
-/// Makes our conditions those of the node's state, where that is known.
+/// Updates our pod conditions to the state of the node, if that is known.
 pub(super) fn plan_conditions(observed: &Observed<'_>, workers: &[&Worker], plan: &mut Plan) {
     let changing = workers.iter().filter(|worker| left(&worker.in_slurm, observed.now).is_some()).count();
     for worker in workers {
@@ -39,7 +39,7 @@ pub(super) fn plan_conditions(observed: &Observed<'_>, workers: &[&Worker], plan
     }
 }
 
-/// The conditions by type with their messages; `None` where Slurm's state is unknown, and what the pod shows stays.
+/// Conditions by type with their messages, or `None` if Slurm's state is unknown; then the pod's conditions stay as they are.
 fn conditions(worker: &Worker) -> Option<BTreeMap<String, String>> {
     let InSlurm { is_registered, is_drained, states, reason, .. } = &worker.in_slurm;
     if matches!(is_registered, Answer::Unknown(_)) {
@@ -55,13 +55,13 @@ fn conditions(worker: &Worker) -> Option<BTreeMap<String, String>> {
     Some(raw.chain(drained).map(|type_| (type_, reason.clone())).collect())
 }
 
-/// How long it takes until it can be believed that the node responds, or does not, as it does now; `None` where that is so already.
+/// Time until the present response state has lasted for [`LASTS`], or `None` if it already has.
 fn left(node: &InSlurm, now: Timestamp) -> Option<Duration> {
     let lasted = now.duration_since(node.response_since?).unsigned_abs();
     LASTS.checked_sub(lasted).filter(|left| !left.is_zero())
 }
 
-/// Leaves whether the node responds as the pod shows it, except on one that Slurm gave up. Answers whether that makes a difference.
+/// Keeps the response state as the pod shows it, unless the node is DOWN. True if that makes a difference.
 fn keep_response(worker: &Worker, wanted: &mut BTreeMap<String, String>) -> bool {
     if worker.in_slurm.has(DOWN) {
         return false;

@@ -1,4 +1,4 @@
-//! The label that keeps evictions off a busy worker, and the annotation that tells when its last job ends.
+//! The label that protects a busy worker from eviction, and the annotation with the end of its last job.
 
 use slipway_api::{annotation, label, slurm_node::NO_DEADLINE};
 
@@ -9,13 +9,13 @@ use crate::{
     nodeset::{Finish, Observed, Stage, Worker},
 };
 
-/// The workers that get the mark of the busy in this pass. The budget has to count them before they have it: one that counts too few lets one be
-/// evicted, one that counts too many harms nobody.
+/// Workers that get the protection label in this reconcile. The PodDisruptionBudget has to count them before they have the label: if it counts too
+/// few, a worker can be evicted; if it counts too many, no harm is done.
 pub fn plan_protection(workers: &[Worker], protects: bool) -> impl Iterator<Item = &Worker> {
     workers.iter().filter(move |worker| worker.stage != Stage::Going && !worker.shown.is_protected && should_protect(worker, protects))
 }
 
-/// Label and annotation, in one write where both differ.
+/// Sets label and annotation, in one write if both differ.
 pub(super) fn plan_marks(observed: &Observed<'_>, workers: &[&Worker], plan: &mut Plan) {
     for worker in workers {
         let mut marks = Marks::default();
@@ -33,7 +33,7 @@ pub(super) fn plan_marks(observed: &Observed<'_>, workers: &[&Worker], plan: &mu
     }
 }
 
-/// While it is not known whether a job is there, what the pod shows stays.
+/// True if the pod should have the protection label. While it is unknown if a job is running, the label stays as it is.
 fn should_protect(worker: &Worker, protects: bool) -> bool {
     protects
         && match worker.in_slurm.is_busy {

@@ -53,7 +53,7 @@ fn marks(plan: &Plan) -> Vec<Marks> {
     marks.collect()
 }
 
-/// Does to the pods and nodes what the plan says about them.
+/// Applies the plan's actions to the pods and nodes.
 fn carry_out(workers: &mut [Worker], plan: &Plan) {
     let of = |workers: &mut [Worker], pod: &PodId| workers.iter().position(|worker| worker.uid == pod.uid).unwrap();
     for action in &plan.actions {
@@ -158,7 +158,7 @@ fn a_pod_tells_when_its_last_job_ends(#[case] finish: Finish, #[case] shown: Opt
     assert_eq!(found.map(|mark| mark.unwrap_or_else(|| TAKEN_AWAY.to_owned())).as_deref(), mark);
 }
 
-/// Stands for a mark that is taken away.
+/// Stands for a removed label or annotation.
 const TAKEN_AWAY: &str = "taken away";
 
 #[test]
@@ -196,7 +196,7 @@ fn all_comments_are_one_action() {
     assert!(matches!(plan(&workers).actions.as_slice(), [Action::Describe { comments }] if comments.len() == 300));
 }
 
-/// Workers that have shown that they are idle, as long as nothing happens.
+/// Workers that already show that they are idle.
 fn idle_fleet(count: u32) -> Vec<Worker> {
     let one = |ordinal| {
         let shown = Shown { conditions: shows(&["SlurmNodeStateIdle"], ""), ..Shown::default() };
@@ -205,7 +205,7 @@ fn idle_fleet(count: u32) -> Vec<Worker> {
     (0..count).map(one).collect()
 }
 
-/// Nodes begin or cease to respond at a moment.
+/// Nodes start or stop responding at `since`.
 fn respond(workers: &mut [Worker], responds: bool, since: Timestamp) {
     for worker in workers {
         worker.in_slurm.states = if responds { vec!["Idle"] } else { vec!["Idle", "NotResponding"] };
@@ -217,7 +217,7 @@ fn after(seconds: u64) -> Timestamp {
     NOW + Duration::from_secs(seconds)
 }
 
-/// Plans and carries out; answers with how many conditions were written.
+/// Plans and applies the plan. Returns the number of written conditions and the requeue delay.
 fn pass(workers: &mut [Worker], now: Timestamp) -> (usize, Option<Duration>) {
     let plan = nodeset(Observed { now, ..observed(workers, workers.len()) });
     carry_out(workers, &plan);

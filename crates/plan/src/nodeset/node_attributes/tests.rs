@@ -16,14 +16,14 @@ fn list(text: &str) -> Vec<String> {
     text.split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// A Kubernetes node with these annotations; `-` is none.
+/// A Kubernetes node with these annotations; `-` means no annotation.
 fn host(topology: &str, features: &str) -> Host {
     let topology = (topology != "-").then(|| Ok(topology.to_owned()));
     let features = Some(Ok(list(features).into_iter().map(|feature| format!("k8s/{feature}")).collect()));
     Host { name: "k1".into(), topology, features, ..Host::default() }
 }
 
-/// A node of Slurm: where it is, and what it has; all of that is active.
+/// A Slurm node with this topology and these features, all of them active.
 fn has(topology: &str, features: &str, in_slurm: InSlurm) -> InSlurm {
     InSlurm { topology: topology.into(), features: list(features), active_features: list(features), ..in_slurm }
 }

@@ -10,13 +10,13 @@ use super::{
     *,
 };
 
-/// Set down by us when its pod was gone.
+/// Set DOWN by us after its pod was gone.
 fn gone() -> InSlurm {
     let reason = format!("{REASON_PREFIX}{POD_GONE}");
     InSlurm { hold: Hold::ByOthers, reason, states: vec!["Down", "NotResponding"], ..idle() }
 }
 
-/// Drained by us and empty; what a slurmctld that was killed remembers of a node that was down a moment later.
+/// Drained by us and empty. A slurmctld that was killed restores this state for a node that went DOWN a moment later.
 fn left_drained() -> InSlurm {
     InSlurm { reason: format!("{REASON_PREFIX}{UPDATE}"), states: vec!["Idle", "Drain", "NotResponding"], ..drained() }
 }
@@ -96,7 +96,7 @@ fn a_record_that_has_to_stay_keeps_no_worker_from_coming(#[case] record: Record,
     assert_eq!(words(&nodeset(Observed { stale_nodes: &stale_nodes, ..observed(&[], 1) })), actions);
 }
 
-/// A worker from the present template, with this in Slurm.
+/// A worker from the current template, with this state in Slurm.
 fn live(in_slurm: InSlurm, record: Record) -> Worker {
     Worker { record, ..worker(0, Stage::Ready, in_slurm) }
 }
@@ -150,7 +150,7 @@ fn what_does_not_help_is_not_done_for_ever_and_it_is_said() {
     let plan = nodeset(Observed { backoff: &backoff, ..observed(&last, 1) });
     assert_eq!(words(&plan), [""; 0]);
     assert!(said(&plan).contains("node `w-0` is not as its pod says (RealMemory is 1 and not 2), and 2 new records did not change that"));
-    // What agrees once is given a new chance.
+    // A matching record resets the counter.
     let well = [live(idle(), free(&[]))];
     backoff.saw(&well, now);
     assert_eq!(backoff.reregistered("w-0"), 0);

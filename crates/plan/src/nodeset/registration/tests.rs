@@ -17,7 +17,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// What is remembered when these workers are as they are since second 0.
+/// Backoff after these workers have been in their state since second 0.
 fn since_the_beginning(workers: &[Worker]) -> ReplacementBackoff {
     let mut backoff = ReplacementBackoff::default();
     backoff.saw(workers, at(0));
@@ -114,14 +114,14 @@ fn a_worker_that_waits_for_its_next_try_says_until_when() {
     assert!(plan.report.message().contains("(`w-0` is next at 1970-01-01T00:41:40Z)"), "{}", plan.report.message());
 }
 
-/// A NodeSet in a Kubernetes that makes and ends pods, and a slurmctld that forgot its nodes at second 0. One step is one second.
+/// A NodeSet, a Kubernetes that creates and deletes pods, and a slurmctld that lost its nodes at second 0. One step is one second.
 struct World {
     second: i64,
     workers: BTreeMap<u32, (Worker, i64)>,
     backoff: ReplacementBackoff,
-    /// Ordinals whose new pods find no place.
+    /// Ordinals whose new pods are unschedulable.
     homeless: BTreeSet<u32>,
-    /// Whether slurmctld takes new nodes, does not answer, or refuses.
+    /// slurmctld registers new nodes: `No` if it refuses them, `Unknown` if it does not respond.
     registers: Answer,
     pods: u32,
     deletions: Vec<(u32, i64)>,
@@ -173,14 +173,14 @@ impl World {
                 _ => {}
             }
         }
-        // What was deleted and is not in Slurm again, as the user sees it.
+        // Deleted workers that have not registered again, as the user sees it.
         let replaced: BTreeSet<u32> = self.deletions.iter().map(|(ordinal, _)| *ordinal).collect();
         let is_back = |ordinal: &u32| self.workers.get(ordinal).is_some_and(|(worker, _)| worker.in_slurm.is_registered == Answer::Yes);
         self.most_on_their_way = self.most_on_their_way.max(replaced.iter().filter(|ordinal| !is_back(ordinal)).count());
         plan
     }
 
-    /// What Kubernetes and Slurm do meanwhile.
+    /// Simulates Kubernetes and Slurm for one second.
     fn live(&mut self) {
         let (second, seen) = (self.second, self.unregistered());
         self.workers.retain(|_, (worker, since)| worker.stage != Stage::Going || second < *since + TO_END);

@@ -15,7 +15,7 @@ fn deletion(worker: &Worker) -> Vec<Action> {
     vec![Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }]
 }
 
-/// ReplacementBackoff after so many replacements of the worker, one a second.
+/// `ReplacementBackoff` after this many replacements of the worker, one per second.
 fn after_replacements(worker: &Worker, times: u32) -> ReplacementBackoff {
     let mut backoff = ReplacementBackoff::default();
     for second in 0..times {

@@ -1,4 +1,4 @@
-//! One worker on each Kubernetes node that suits, and what a switch of modes does.
+//! One worker on each matching Kubernetes node, and switches of the scaling mode.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn sites(nodes: &[(&str, Fit)], workers: &[Worker]) -> Sites {
     Sites::new(nodes.iter().map(|(node, fit)| site(node, *fit)).collect(), workers, &BTreeMap::new())
 }
 
-/// The worker of a node, as we name it.
+/// The worker of a node, with the name that we give it.
 fn on(node: &str, stage: Stage, in_slurm: InSlurm) -> Worker {
     Worker {
         name: name::daemon_pod("w", node),
@@ -42,7 +42,7 @@ fn daemon<'a>(workers: &'a [Worker], sites: &'a Sites) -> Observed<'a> {
     Observed { layout: Layout::PerNode(sites), ..observed(workers, sites.wanted()) }
 }
 
-/// What is done, with pods named by their nodes.
+/// The planned actions, with pods named by their nodes.
 fn deeds_on(nodes: &[(&str, Fit)], workers: &[Worker]) -> Vec<String> {
     let plan = nodeset(daemon(workers, &sites(nodes, workers)));
     let names: BTreeMap<String, &str> = nodes.iter().map(|(node, _)| (name::daemon_pod("w", node), *node)).collect();
@@ -115,7 +115,8 @@ fn of_two_on_a_node_the_busy_and_then_the_older_stays(#[case] workers: &[Worker]
     assert_eq!(observed.excess().iter().map(|worker| worker.name.as_str()).collect::<Vec<_>>(), [leaves]);
 }
 
-/// They have one node in Slurm, and the preStop hook of the one that leaves sets it down: so it is drained as long as both are there, and lifted after that.
+/// Both pods share one Slurm node, and the preStop hook of the deleted one sets it DOWN. So the node stays drained while both exist, and is resumed
+/// after that.
 #[test]
 fn of_two_on_a_node_none_is_lifted_before_the_other_is_gone() {
     let nodes = [("a", Fit::Yes)];
@@ -135,7 +136,7 @@ fn of_two_nodes_with_one_hostname_the_second_gets_no_worker_and_it_is_said() {
     assert_eq!(plan.report.reason(), Reason::HostnameTaken);
     let words = "node `a.y` gets no new worker, as its hostname `a` is also that of node `a.x`";
     assert!(plan.report.message().contains(words), "{}", plan.report.message());
-    // Who has it keeps it.
+    // The node whose worker has the hostname keeps it.
     let workers = [on("a.y", Stage::Ready, idle())];
     assert_eq!(deeds_on(&nodes, &workers), [""; 0]);
     let sites = sites(&nodes, &workers);
@@ -193,27 +194,27 @@ fn after_a_switch_new_ones_come_beside_and_old_ones_leave_in_turn() {
         ..worker(ordinal, Stage::Ready, in_slurm)
     };
     let nodes = [("a", Fit::Yes), ("b", Fit::Yes), ("c", Fit::Yes)];
-    // One is on each of two nodes, and no other fits there until it has left.
+    // Two nodes have one worker each, and no other fits there until it is deleted.
     let workers = [numbered(0, "a", busy()), numbered(1, "b", idle())];
     assert_eq!(deeds_on(&nodes, &workers), ["create pod `of c`"]);
-    // The third has come: with one missing enough are left, and the idle one is first.
+    // The third worker is up: enough remain if one is missing, and the idle one is first.
     let workers = [numbered(0, "a", busy()), numbered(1, "b", idle()), on("c", Stage::Ready, idle())];
     assert_eq!(deeds_on(&nodes, &workers), [format!("drain w-1: {SCALE_IN_WORDS}")]);
-    // Who was chosen stays so, and the busy one has to wait for its turn.
+    // A chosen worker stays chosen, and the busy one has to wait for its turn.
     let workers = [numbered(0, "a", busy()), numbered(1, "b", for_switch(emptied())), on("c", Stage::Ready, idle())];
     assert_eq!(deeds_on(&nodes, &workers), ["delete pod `w-1`"]);
     let workers = [numbered(0, "a", busy()), on("b", Stage::Ready, idle()), on("c", Stage::Ready, idle())];
     assert_eq!(deeds_on(&nodes, &workers), [format!("drain w-0: {SCALE_IN_WORDS}")]);
     let workers = [numbered(0, "a", for_switch(busy())), on("b", Stage::Ready, idle()), on("c", Stage::Ready, idle())];
     assert_eq!(deeds_on(&nodes, &workers), [""; 0]);
-    // And back: numbers are free at once.
+    // Switching back: the ordinals are free at once.
     let workers = [on("a", Stage::Ready, busy()), on("b", Stage::Ready, idle())];
     assert_eq!(words(&plan(&workers, 2)), ["create pod `w-0`", "create pod `w-1`", &format!("drain b: {SCALE_IN_WORDS}")]);
 }
 
 #[test]
 fn after_a_switch_no_two_have_one_hostname() {
-    // The Kubernetes node is called as a numbered worker is.
+    // The Kubernetes node has the name of a numbered worker.
     let workers = [on("w-0", Stage::Ready, busy())];
     let back = plan(&workers, 1);
     assert_eq!(words(&back), [format!("drain w-0: {SCALE_IN_WORDS}")]);
@@ -272,12 +273,12 @@ fn any_stage() -> impl Strategy<Value = Stage> {
     prop::sample::select(vec![Stage::Starting, Stage::Ready, Stage::Ready, Stage::Ended, Stage::Going])
 }
 
-/// Some nodes, of which two share a hostname and one is called as a numbered worker is.
+/// Some nodes. Two of them share a hostname, and one has the name of a numbered worker.
 fn any_nodes() -> impl Strategy<Value = BTreeMap<String, Fit>> {
     prop::collection::btree_map(prop::sample::select(NODES.to_vec()).prop_map(str::to_owned), any_fit(), 0..6)
 }
 
-/// Workers of both modes, some beside each other. Those with one name in Slurm have one state there.
+/// Workers of both modes, some on the same node. Workers with the same name in Slurm have the same state there.
 fn any_fleet() -> impl Strategy<Value = Vec<Worker>> {
     let daemons = prop::collection::vec((prop::sample::select(NODES.to_vec()), any_stage(), 0..9_i64, any::<bool>()), 0..6);
     let numbered = prop::collection::btree_map(0..3_u32, (any_stage(), prop::option::of(prop::sample::select(NODES.to_vec()))), 0..3);
@@ -308,7 +309,7 @@ fn of(nodes: &BTreeMap<String, Fit>, fleet: &[Worker]) -> Sites {
     Sites::new(nodes.iter().map(|(node, fit)| site(node, *fit)).collect(), fleet, &BTreeMap::new())
 }
 
-/// Does what a plan says: pods come up at once, and go at once, and run their preStop hooks.
+/// Applies a plan: pods become ready at once, are deleted at once, and run their preStop hooks.
 fn carry_out(plan: &Plan, fleet: &mut Vec<Worker>) {
     for action in &plan.actions {
         match action {
@@ -361,7 +362,7 @@ fn tell(fleet: &mut [Worker], nodes: &[String], in_slurm: &InSlurm) {
     }
 }
 
-/// Who is deleted by a plan.
+/// Workers that a plan deletes.
 fn gone<'a>(plan: &Plan, fleet: &'a [Worker]) -> Vec<&'a Worker> {
     let is_deleted =
         |worker: &&Worker| plan.actions.iter().any(|action| matches!(action, Action::DeleteWorker { uid, .. } if *uid == worker.uid));
@@ -416,10 +417,10 @@ proptest! {
 
     #[test]
     fn plans_carried_out_lead_to_one_worker_on_each_node_and_an_empty_plan(mut nodes in any_nodes(), mut fleet in any_fleet()) {
-        // One that is called as a numbered worker waits for that, which may wait for it.
+        // A node with the name of a numbered worker waits for that worker, which may wait for it in turn.
         nodes.remove("w-1");
         for worker in &mut fleet {
-            // Nobody works for ever, and everybody is known, at last.
+            // Every job ends and every worker registers eventually.
             if worker.in_slurm.is_busy != Answer::No || worker.in_slurm.is_registered != Answer::Yes {
                 worker.in_slurm = idle();
             }
@@ -428,7 +429,7 @@ proptest! {
             let sites = of(&nodes, &fleet);
             let next = nodeset(daemon(&fleet, &sites));
             carry_out(&next, &mut fleet);
-            // Kubernetes takes away what was on a node that is gone.
+            // Kubernetes deletes pods on a node that is gone.
             fleet.retain(|worker| worker.slot.node().is_none_or(|node| nodes.contains_key(node)));
         }
         let sites = of(&nodes, &fleet);

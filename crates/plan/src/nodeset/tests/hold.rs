@@ -1,4 +1,4 @@
-//! Whom Slurm may give jobs.
+//! Drain, undrain and resume of nodes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Properties of whole plans, and a world that does what it is told.
+//! Properties of whole plans, and a simulated cluster that applies them.
 
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn phase() -> impl Strategy<Value = Phase> {
     prop::sample::select(vec![Phase::Pending, Phase::Unknown, Phase::Running])
 }
 
-/// Workers in any state, each at an ordinal of its own.
+/// Workers in any state, each with its own ordinal.
 pub(super) fn fleet() -> impl Strategy<Value = Vec<Worker>> {
     let one = (stage(), phase(), in_slurm(), -1..2_i32, host(), any::<bool>(), job_policy());
     prop::collection::btree_map(0..20_u32, one, 0..12).prop_map(|fleet| {
@@ -55,12 +55,12 @@ pub(super) fn fleet() -> impl Strategy<Value = Vec<Worker>> {
     })
 }
 
-/// A NodeSet's pods, and what Slurm keeps of those that are gone.
+/// A NodeSet's pods, and the Slurm records of pods that are gone.
 #[derive(Clone, Debug)]
 struct World {
     fleet: Vec<Worker>,
     stale_nodes: Vec<StaleNode>,
-    /// Whether pods set their nodes down when they go.
+    /// True if pods set their nodes DOWN when they are deleted.
     run_pre_stop: bool,
 }
 
@@ -116,7 +116,7 @@ impl World {
         self.fleet.push(Worker { shown: shown(&in_slurm), in_slurm, ..new });
     }
 
-    /// New pods get ready, deleted ones are gone, nodes do as they are told, and Slurm lets go of nodes that do not answer.
+    /// Applies a plan: new pods become ready, deleted pods are gone, nodes change as requested, and Slurm sets DOWN nodes that do not respond.
     fn carry_out(&mut self, plan: &Plan) {
         for action in &plan.actions {
             match action {
@@ -168,7 +168,7 @@ impl World {
     }
 }
 
-/// Its jobs are in the queue again.
+/// Sets the node DOWN and requeues its jobs.
 fn go_down(in_slurm: &mut InSlurm) {
     let is_drain = in_slurm.hold == Hold::DrainedByUs || in_slurm.is_drained == Answer::Yes;
     in_slurm.is_drained = if is_drain { Answer::Yes } else { Answer::No };

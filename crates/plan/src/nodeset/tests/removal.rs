@@ -1,4 +1,4 @@
-//! Workers that leave.
+//! Deletion of workers.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const DRAIN: &str = "drain w-1: Pod is pending termination for scale-in";
 
-/// Nobody hears of it any more, and whoever said so was not us.
+/// DOWN and not responding, not set by us.
 fn away(in_slurm: InSlurm) -> InSlurm {
     InSlurm { hold: Hold::ByOthers, states: vec!["Down", "NotResponding"], ..in_slurm }
 }
@@ -55,7 +55,7 @@ fn what_a_user_permits_makes_nobody_leave_who_is_not_to() {
 
 #[test]
 fn not_even_force_takes_a_worker_that_is_needed() {
-    // The other one does not serve yet, so this one has to.
+    // The other worker does not serve yet, so this one is needed.
     let workers =
         [Worker { deletion_cost: 5, available_from: Some(at(9)), ..worker(0, Stage::Ready, idle()) }, surplus(busy(), JobPolicy::KillNow)];
     let plan = plan(&workers, 1);

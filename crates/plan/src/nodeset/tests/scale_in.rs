@@ -1,4 +1,4 @@
-//! Which workers leave when a NodeSet shrinks.
+//! Choice of workers to delete when a NodeSet is scaled in.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -17,7 +17,7 @@ fn until(seconds: i64) -> InSlurm {
     InSlurm { finish: Finish::At(at(seconds)), ..busy() }
 }
 
-/// Each pair: the first leaves first, although everything that counts less speaks for the other.
+/// In each pair the first is deleted first, although all criteria of lower priority favor the other.
 #[rstest]
 #[case::unassigned_before_assigned(Worker { host: None, ..ready(0) }, Worker { phase: Phase::Pending, stage: Stage::Starting, ..ready(1) })]
 #[case::pending_before_unknown(Worker { phase: Phase::Pending, ..ready(0) }, Worker { phase: Phase::Unknown, stage: Stage::Starting, ..ready(1) })]

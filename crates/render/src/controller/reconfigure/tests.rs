@@ -1,4 +1,4 @@
-//! The script, run by a real bash beside a `scontrol` that writes down its calls. `sleep` is replaced as well: it counts the rounds.
+//! Runs the script in a real bash with a fake `scontrol` that logs its calls. `sleep` is replaced as well: it counts the rounds.
 
 use std::{
     fs,
@@ -53,14 +53,14 @@ impl Pod {
     }
 
     fn program(&mut self, name: &str, body: &str) {
-        // Renamed into place: a script that is being written cannot be run.
+        // Renamed into place: a script that is being written cannot be executed.
         let (draft, path) = (self.folder.join("draft"), self.folder.join("bin").join(name));
         fs::write(&draft, format!("#!/bin/sh\n{body}\n")).unwrap();
         fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
         fs::rename(draft, path).unwrap();
     }
 
-    /// Puts other files in place the way the kubelet does.
+    /// Replaces the files the way the kubelet does.
     fn swap(&mut self, files: &[(&str, &str)]) {
         let etc = self.folder.join("etc");
         let (old, new) = (etc.join(format!("..{}", self.moment)), etc.join(format!("..{}", self.moment + 1)));
@@ -84,7 +84,7 @@ impl Pod {
         self.script = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap());
     }
 
-    /// Ends the script the way the kubelet does and says how it ended.
+    /// Terminates the script the way the kubelet does and returns its exit status.
     fn stop(&mut self) -> ExitStatus {
         let mut script = self.script.take().unwrap();
         assert!(Command::new("bash").args(["-c", &format!("kill -TERM {}", script.id())]).status().unwrap().success());
@@ -100,7 +100,7 @@ impl Pod {
         fs::read_to_string(self.folder.join(log)).unwrap_or_default().lines().count()
     }
 
-    /// Waits until the script has looked at the files several times more.
+    /// Waits until the script has checked the files several more times.
     fn rounds(&self) {
         let before = self.lines("rounds");
         eventually("the script goes round", || self.lines("rounds") > before + 3);
@@ -122,7 +122,7 @@ impl Drop for Pod {
     }
 }
 
-/// What a slurmctld answers when it is asked whether it is in charge.
+/// Response of a slurmctld to `/readyz`: yes if it is the active one.
 #[derive(Clone, Copy)]
 enum Says {
     Yes,
@@ -130,7 +130,7 @@ enum Says {
     Nothing,
 }
 
-/// A slurmctld that counts how often it was asked.
+/// A fake slurmctld that counts its requests.
 struct Slurmctld {
     address: String,
     answer: Arc<Mutex<Says>>,
@@ -146,7 +146,7 @@ impl Slurmctld {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                // To its end, or closing the connection would take the answer back.
+                // Read to the end: closing a connection with unread data would discard the response.
                 let request = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
                 assert_eq!(request.collect::<Vec<_>>(), ["GET /readyz HTTP/1.1", "Host: localhost", "Connection: close"]);
                 let status = match *answer.lock().unwrap() {
@@ -245,7 +245,7 @@ fn a_restart_of_the_script_causes_nothing_and_loses_nothing() {
     assert_eq!(pod.calls(), 1);
 }
 
-/// A pod with backups elsewhere, whose files have changed.
+/// A pod with standby slurmctlds elsewhere, whose files have changed.
 fn pod_beside(slurmctld: &str) -> Pod {
     let mut pod = Pod::new();
     pod.slurmctld = Some(slurmctld.to_owned());
@@ -288,7 +288,7 @@ fn a_slurmctld_that_gives_no_answer_is_asked_until_it_does() {
 
 #[test]
 fn a_slurmctld_that_is_not_there_is_no_backup() {
-    // Nobody listens on this port: only root may.
+    // Nothing listens on this port: only root may.
     let pod = pod_beside("127.0.0.1/1");
     let applied = || fs::read_to_string(pod.folder.join("applied/hash")).unwrap();
     let (before, rounds) = (applied(), pod.lines("rounds"));

@@ -1,4 +1,4 @@
-//! Every list field that a pod spec can have: a new release of Kubernetes brings new ones, and somebody has to say how each merges.
+//! Every list field that a pod spec can have: a new release of Kubernetes adds new ones, and a merge rule must be chosen for each.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::merge::list::{Rule, rule};
 
-/// Lists that have no merge key in Kubernetes, and hold nothing of ours that must stay.
+/// Lists that have no merge key in Kubernetes and contain nothing of ours that must stay.
 const WHOLE: [&str; 30] = [
     "accessModes",
     "add",

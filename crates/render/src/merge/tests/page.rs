@@ -1,4 +1,4 @@
-//! The examples of `docs/merging.md`: each is three blocks, what we generate, what a user writes, and what comes out.
+//! The examples of `docs/merging.md`: each has three blocks, the generated object, the user's input and the result.
 
 use serde_json::Value;
 
@@ -6,12 +6,12 @@ use super::merged;
 
 const PAGE: &str = include_str!("../../../../../docs/merging.md");
 
-/// The blocks of the page, each with its word behind `yaml`.
+/// The blocks of the page, each with the word after `yaml`.
 fn blocks() -> Vec<(&'static str, Value)> {
     let mut blocks = Vec::new();
     let mut parts = PAGE.split("\n```");
     parts.next();
-    // Between two fences there is a block, then text, and so on.
+    // Blocks and text between them alternate.
     for block in parts.step_by(2) {
         let (language, text) = block.split_once('\n').unwrap();
         let word = language.strip_prefix("yaml ").unwrap_or_else(|| panic!("a block of the page has no role: {language}"));

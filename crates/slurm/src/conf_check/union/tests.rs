@@ -62,7 +62,7 @@ fn a_line_that_is_no_setting_is_refused_with_its_place() {
     assert!(refused.to_string().starts_with("user line 2: `/etc/other.conf`"), "{refused}");
 }
 
-/// Lines as sources have them.
+/// Generates the lines of a source.
 fn lines() -> impl Strategy<Value = String> {
     let value = prop::sample::select(vec!["a", "b", "1", "x,y", "y=2,Z"]);
     let plain = (prop::sample::select(vec!["KillWait", "killwait", "AuthInfo", "SlurmctldParameters", "MailDomain"]), value.clone());
@@ -76,7 +76,7 @@ fn lines() -> impl Strategy<Value = String> {
     prop::collection::vec(line, 0..8).prop_map(|lines| lines.concat())
 }
 
-/// What a file is about: its keys, and the keys and words inside.
+/// Topics of a file: its keys, and the keys and words inside.
 fn topics(text: &str) -> std::collections::BTreeSet<String> {
     let mut topics = std::collections::BTreeSet::new();
     for entry in ConfFile::parse(text).entries {

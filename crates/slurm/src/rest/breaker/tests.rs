@@ -6,13 +6,13 @@ fn gone() -> Result<(), RestError> {
     Err(RestError::Unreachable("refused".to_owned()))
 }
 
-/// What happens at a moment of the table, in milliseconds since the start.
+/// An event in the table, whose times are in milliseconds since the start.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A call that fails at once, or one that gets an answer.
+    /// A call that fails at once, or one that gets a response.
     Fails,
     Answers,
-    /// Refused without being sent, with so many milliseconds to wait.
+    /// Refused without being sent, with this many milliseconds to wait.
     Waits(u64),
 }
 

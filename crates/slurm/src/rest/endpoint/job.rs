@@ -8,7 +8,7 @@ use crate::rest::model::job::{CancelStatus, JobBrief, UpdateResult};
 use crate::rest::model::{Cancelled, Job, JobSubmit, JobUpdate, Submitted};
 
 impl Client {
-    /// Hands every job to `take`, ended ones of the last minutes too, or none if nothing changed since the gate.
+    /// Passes every job to `take`, including those that ended in the last minutes, or none if nothing changed since the gate.
     pub async fn jobs(&self, since: Option<Gate>, take: impl FnMut(Job) + Send) -> Result<Gated, RestError> {
         self.list(CallKind::ListJobs, "jobs/", "jobs", since, take).await
     }
@@ -17,7 +17,7 @@ impl Client {
         self.one(CallKind::GetJob, &format!("job/{id}"), "jobs", || format!("job {id}"), &[Errno::INVALID_JOB]).await
     }
 
-    /// The states of these jobs, or of all; unknown ones are left out. Each id is a parameter of its own: a list with commas ends in a 500.
+    /// The states of these jobs, or of all; unknown ones are left out. Each id is a separate parameter: a list with commas results in a 500.
     pub async fn job_states(&self, ids: &[u64]) -> Result<Vec<JobBrief>, RestError> {
         let ids: Vec<String> = ids.iter().map(|id| format!("job_id={id}")).collect();
         let query = if ids.is_empty() { String::new() } else { format!("?{}", ids.join("&")) };
@@ -26,7 +26,7 @@ impl Client {
         Ok(jobs)
     }
 
-    /// A job that must wait, or is held, was taken all the same.
+    /// Submits a job. One that must wait, or is held, is accepted too.
     pub async fn submit(&self, job: &JobSubmit) -> Result<Submitted, RestError> {
         let answer = self.write(CallKind::SubmitJob, Method::POST, "job/submit", Some(&json!({ "job": job }))).await?;
         let submitted: Submitted =
@@ -53,7 +53,7 @@ impl Client {
         }
     }
 
-    /// Changes a job that has not ended. Of an array, some elements may be changed and others not: then the refusal comes with a 200.
+    /// Changes a job that has not ended. In an array, some elements may be changed and others not: then the refusal comes with a 200.
     pub async fn update_job(&self, id: u64, update: &JobUpdate) -> Result<(), RestError> {
         let body = serde_json::to_vec(update).map_err(|error| RestError::Unreadable(format!("our own body: {error}")))?;
         let mut results: Vec<UpdateResult> = Vec::new();
@@ -71,7 +71,7 @@ impl Client {
         }
     }
 
-    /// Ends a running job and puts it back into the queue, held if so wished. Needs v0.0.45; refused for a job that waits.
+    /// Kills a running job and requeues it, held if `hold` is true. Needs v0.0.45; refused for a pending job.
     ///
     /// While its processes end, the job is `PENDING+COMPLETING` and still on its nodes.
     pub async fn requeue(&self, id: u64, hold: bool) -> Result<(), RestError> {

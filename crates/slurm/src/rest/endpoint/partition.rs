@@ -16,13 +16,13 @@ impl Client {
         self.one(CallKind::GetPartition, &path, "partitions", || format!("partition `{name}`"), &[Errno::INVALID_PARTITION]).await
     }
 
-    /// Creates the partition or changes it, until the next reconfigure: then the file counts again. Needs v0.0.45.
+    /// Creates or changes the partition until the next reconfigure, which restores the file's settings. Needs v0.0.45.
     pub async fn write_partition(&self, partition: &PartitionWrite) -> Result<(), RestError> {
         self.able("writing a partition", Version::writes_partitions).await?;
         self.write(CallKind::WritePartition, Method::POST, "partitions/", Some(&json!({ "partitions": [partition] }))).await.map(drop)
     }
 
-    /// Removes the partition, until the next reconfigure. Needs v0.0.45.
+    /// Deletes the partition until the next reconfigure. Needs v0.0.45.
     pub async fn delete_partition(&self, name: &str) -> Result<(), RestError> {
         self.able("deleting a partition", Version::writes_partitions).await?;
         let written = self.write(CallKind::DeletePartition, Method::DELETE, &format!("partition/{}", segment(name)), None::<&()>).await;

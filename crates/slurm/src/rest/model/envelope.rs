@@ -1,4 +1,4 @@
-//! What every answer carries around its payload.
+//! Fields of every response around its payload.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::lenient;
 use super::number::Number;
 use crate::rest::errno::Errno;
 
-/// A failure inside an answer, whatever its HTTP status.
+/// A failure inside a response, whatever its HTTP status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Complaint {
@@ -35,7 +35,7 @@ pub struct Warning {
     pub source: String,
 }
 
-/// Everything of an answer but the payload.
+/// Everything in a response but the payload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Envelope {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::lenient;
 
-/// A word of Slurm's: known ones by name, others as they came.
+/// A word from Slurm: known ones by name, others as received.
 pub trait Flag: Clone + Debug + Ord {
     fn from_word(word: &str) -> Self;
     fn as_word(&self) -> &str;
@@ -74,7 +74,7 @@ impl<'de, F: Flag> Deserialize<'de> for Flags<F> {
     }
 }
 
-/// Makes an open enum: words known today, and `Other` for the rest.
+/// Defines an open enum: the known words, and `Other` for the rest.
 macro_rules! flags {
     ($(#[$doc:meta])* $name:ident { $($flag:ident = $word:literal),* $(,)? }) => {
         $(#[$doc])*
@@ -82,7 +82,7 @@ macro_rules! flags {
         pub enum $name { $($flag,)* Other(Box<str>) }
 
         impl $name {
-            /// Every word known today.
+            /// All known words.
             pub const KNOWN: &[Self] = &[$(Self::$flag),*];
         }
 

@@ -1,4 +1,4 @@
-//! Jobs: as the queue shows them, and as they are submitted.
+//! Jobs: in the queue, and for submission.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::lenient;
 use super::number::Number;
 
 flags! {
-    /// Exactly one base state, and flags beside it.
+    /// Exactly one base state, and additional flags.
     JobState {
         Pending = "PENDING", Running = "RUNNING", Suspended = "SUSPENDED", Completed = "COMPLETED", Cancelled = "CANCELLED",
         Failed = "FAILED", Timeout = "TIMEOUT", NodeFail = "NODE_FAIL", Preempted = "PREEMPTED", BootFail = "BOOT_FAIL",
@@ -22,13 +22,13 @@ flags! {
 pub type JobStates = Flags<JobState>;
 
 impl JobStates {
-    /// It may hold nodes: it runs, is suspended, is still leaving, or is in a state that this code does not know.
+    /// True if it may hold nodes: it runs, is suspended, is completing, or is in an unknown state.
     pub fn holds_nodes(&self) -> bool {
         let waits = self.has(&JobState::Pending) && !self.has_any(&[JobState::Completing, JobState::Configuring]);
         !self.is_terminal() && !waits
     }
 
-    /// It has ended. A state this code does not know is no end.
+    /// True if it has ended. An unknown state does not count as ended.
     pub fn is_terminal(&self) -> bool {
         const ENDS: &[JobState] = &[
             JobState::Completed,
@@ -60,7 +60,7 @@ pub struct Job {
     pub user_name: String,
     #[serde(deserialize_with = "lenient::text")]
     pub account: String,
-    /// One name, or several with commas while the job waits.
+    /// One name, or several with commas while the job is pending.
     #[serde(deserialize_with = "lenient::text")]
     pub partition: String,
     #[serde(deserialize_with = "lenient::text")]
@@ -81,9 +81,9 @@ pub struct Job {
     /// Minutes.
     pub time_limit: Number,
     pub submit_time: Number,
-    /// While the job waits: the estimate.
+    /// The estimate while the job is pending.
     pub start_time: Number,
-    /// While the job runs: when its time limit ends it.
+    /// The end of the time limit while the job runs.
     pub end_time: Number,
     #[serde(deserialize_with = "lenient::text")]
     pub resv_name: String,
@@ -105,7 +105,7 @@ pub struct JobSubmit {
     pub partition: Option<String>,
     pub script: String,
     pub current_working_directory: String,
-    /// Slurm refuses a batch job without any.
+    /// Slurm refuses a batch job with an empty one.
     pub environment: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_nodes: Option<u32>,
@@ -120,7 +120,7 @@ pub struct JobSubmit {
     pub comment: Option<String>,
 }
 
-/// A change of a job. What is not given stays as it is.
+/// A change of a job. Omitted fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JobUpdate {
     /// Minutes. Raising it needs an administrator.
@@ -137,7 +137,7 @@ pub struct JobUpdate {
     pub admin_comment: Option<String>,
 }
 
-/// What a submission came to. A job that was taken but cannot start yet is no failure: the warning says why it waits.
+/// Result of a submission. An accepted job that cannot start yet is no failure: the warning has the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Submitted {
@@ -147,14 +147,14 @@ pub struct Submitted {
     pub job_submit_user_msg: String,
 }
 
-/// How a cancellation went. Slurm answers 200 to all of them.
+/// Result of a cancellation. Slurm responds with 200 to all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     Now,
     AlreadyEnded,
 }
 
-/// One entry of the answer to a cancellation.
+/// One entry of the response to a cancellation.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct CancelStatus {
@@ -171,7 +171,7 @@ pub(crate) struct CancelError {
     pub code: i64,
 }
 
-/// What became of one element of an array that was changed.
+/// Result for one element of a changed array.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct UpdateResult {
@@ -181,7 +181,7 @@ pub(crate) struct UpdateResult {
     pub error_code: i64,
 }
 
-/// One job of `jobs/state/`: the cheapest poll. The id is text here, and an array's element is `4_1`.
+/// One job of `jobs/state/`, the cheapest poll. The id is text here, and an array element is `4_1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct JobBrief {

@@ -1,21 +1,21 @@
-//! Reading that forgives: null is the default, and a list may come as one string.
+//! Tolerant parsing: null is the default, and a list may be one string.
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::number::Number;
 
-/// Null counts as absent.
+/// Reads null as absent.
 pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(input: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or_default())
 }
 
-/// An integer in any form; what is no number is 0.
+/// An integer in any form; anything but a number is 0.
 pub fn wide<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
     Ok(Number::deserialize(input)?.get().unwrap_or_default())
 }
 
-/// Text, also where a newer server sends a number, a list or an object.
+/// Text, even if a newer server sends a number, a list or an object.
 pub fn text<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
     input.deserialize_any(Text)
 }

@@ -7,7 +7,7 @@ use super::lenient;
 use super::number::Number;
 
 flags! {
-    /// Exactly one base state, and flags beside it.
+    /// Exactly one base state, and additional flags.
     NodeState {
         Unknown = "UNKNOWN", Down = "DOWN", Idle = "IDLE", Allocated = "ALLOCATED", Error = "ERROR", Mixed = "MIXED", Future = "FUTURE",
         Invalid = "INVALID",
@@ -24,24 +24,24 @@ flags! {
 pub type NodeStates = Flags<NodeState>;
 
 impl NodeStates {
-    /// Says anything at all: it has a base state that this code knows. Without one, nothing follows from the lack of a flag.
+    /// True if it has a known base state. Without one, a missing flag proves nothing.
     pub fn is_clear(&self) -> bool {
         const BASES: &[NodeState] =
             &[NodeState::Down, NodeState::Idle, NodeState::Allocated, NodeState::Error, NodeState::Mixed, NodeState::Future];
         self.has_any(BASES)
     }
 
-    /// A job has the node, or is still leaving it.
+    /// True if a job runs on the node or is completing.
     pub fn is_busy(&self) -> bool {
         self.has_any(&[NodeState::Allocated, NodeState::Mixed, NodeState::Completing])
     }
 
-    /// Takes no new job and has none.
+    /// True if it takes no new job and has none.
     pub fn is_drained(&self) -> bool {
         self.has(&NodeState::Drain) && !self.is_busy()
     }
 
-    /// Can be given a job now, as far as the record says.
+    /// True if it can get a job now, according to the record.
     pub fn is_usable(&self) -> bool {
         const NOT_NOW: &[NodeState] = &[
             NodeState::Drain,
@@ -57,14 +57,14 @@ impl NodeStates {
         self.has_any(&[NodeState::Idle, NodeState::Mixed, NodeState::Allocated]) && !self.has_any(NOT_NOW)
     }
 
-    /// A state of its own accord that will soon be another.
+    /// True if the state will change by itself soon.
     pub fn is_in_transition(&self) -> bool {
         self.has_any(&[NodeState::Completing, NodeState::PoweringUp, NodeState::PoweringDown, NodeState::RebootIssued])
             || (self.has(&NodeState::Drain) && self.is_busy())
     }
 }
 
-/// A node record. Load and free memory are left out on purpose: they change without anything having changed.
+/// A node record. Load and free memory are left out on purpose: they change although nothing else does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Node {
@@ -93,7 +93,7 @@ pub struct Node {
     pub partitions: Vec<String>,
     #[serde(deserialize_with = "lenient::wide")]
     pub cpus: u64,
-    /// May be 0 although a job runs: only the state tells.
+    /// May be 0 although a job runs: only the state is reliable.
     #[serde(deserialize_with = "lenient::wide")]
     pub alloc_cpus: u64,
     /// MiB.
@@ -104,10 +104,10 @@ pub struct Node {
     pub alloc_memory: u64,
     #[serde(deserialize_with = "lenient::wide")]
     pub sockets: u64,
-    /// Of each socket.
+    /// Per socket.
     #[serde(deserialize_with = "lenient::wide")]
     pub cores: u64,
-    /// Of each core.
+    /// Per core.
     #[serde(deserialize_with = "lenient::wide")]
     pub threads: u64,
     /// Cores that no job gets.
@@ -131,13 +131,13 @@ pub struct Node {
     #[serde(deserialize_with = "lenient::wide")]
     pub weight: u64,
     pub boot_time: Number,
-    /// Moves when a slurmd has taken a new configuration.
+    /// Changes when slurmd has read a new configuration.
     pub slurmd_start_time: Number,
     pub last_busy: Number,
     pub resume_after: Number,
 }
 
-/// A change of one or several node records. What is not given stays as it is.
+/// A change of one or several node records. Omitted fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NodeUpdate {
     #[serde(skip_serializing_if = "Flags::is_empty")]
@@ -148,7 +148,7 @@ pub struct NodeUpdate {
     pub comment: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra: Option<String>,
-    /// Features may only be taken away together with the active ones.
+    /// Features can be removed only together with the active ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "features_act")]
@@ -160,24 +160,24 @@ pub struct NodeUpdate {
 }
 
 impl NodeUpdate {
-    /// Takes no new jobs from now on; running ones go on.
+    /// Takes no new jobs; running jobs continue.
     pub fn drain(reason: impl Into<String>) -> Self {
         Self { state: [NodeState::Drain].into(), reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// Clears the drain and nothing else. Slurm then counts the node as silent until its next ping, a second or two later, even if it was
-    /// not drained: send it only to nodes that are.
+    /// Clears the drain and nothing else. Slurm then marks the node as not responding until its next ping, a second or two later, even if it was not
+    /// drained: send it only to drained nodes.
     pub fn undrain() -> Self {
         Self { state: [NodeState::Undrain].into(), ..Self::default() }
     }
 
-    /// Lifts DOWN, FAIL and drain. Over several nodes Slurm refuses the whole with 2180 when one has nothing to lift, although the
-    /// others were lifted.
+    /// Clears DOWN, FAIL and drain. For several nodes, Slurm refuses the whole request with 2180 if one has nothing to clear, although the others
+    /// were cleared.
     pub fn resume() -> Self {
         Self { state: [NodeState::Resume].into(), ..Self::default() }
     }
 
-    /// Ends or requeues the jobs on the node.
+    /// Kills or requeues the jobs on the node.
     pub fn down(reason: impl Into<String>) -> Self {
         Self { state: [NodeState::Down].into(), reason: Some(reason.into()), ..Self::default() }
     }
@@ -186,7 +186,7 @@ impl NodeUpdate {
         Self { comment: Some(comment.into()), ..Self::default() }
     }
 
-    /// Both kinds at once, since Slurm takes no feature away that is active.
+    /// Sets both lists, because Slurm does not remove an active feature.
     pub fn features(features: &[String]) -> Self {
         Self { features: Some(features.to_vec()), active_features: Some(features.to_vec()), ..Self::default() }
     }

@@ -4,7 +4,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number that may be unset or without limit: `{"set": .., "infinite": .., "number": ..}`.
+/// A number that may be unset or infinite: `{"set": .., "infinite": .., "number": ..}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Number {
     #[default]
@@ -14,7 +14,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The number, if there is one.
+    /// The number, or `None` if it is unset or infinite.
     pub fn get(self) -> Option<u64> {
         match self {
             Self::Set(number) => Some(number),
@@ -22,7 +22,7 @@ impl Number {
         }
     }
 
-    /// As a moment: UNIX seconds. Slurm writes 0 for "never", and its own "no value" where it forgot to wrap.
+    /// The time from UNIX seconds, or `None`. Slurm writes 0 for "never", and its own "no value" in fields that it forgot to wrap.
     pub fn moment(self) -> Option<jiff::Timestamp> {
         const NO_VALUE: u64 = 0xffff_fffe;
         const INFINITE: u64 = 0xffff_ffff;

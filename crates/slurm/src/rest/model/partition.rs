@@ -49,7 +49,7 @@ pub struct PartitionWrite {
 }
 
 impl PartitionWrite {
-    /// Opens, drains or shuts a partition.
+    /// Sets the state of a partition.
     pub fn state(name: impl Into<String>, state: PartitionState) -> Self {
         Self { name: name.into(), node_sets: None, partition: Some(PartitionStatus { state: [state].into() }) }
     }

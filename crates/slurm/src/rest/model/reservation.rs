@@ -1,4 +1,4 @@
-//! Reservations. What is written differs in type from what is read.
+//! Reservations. The types for writing differ from those for reading.
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct ReservationWrite {
     pub end_time: Option<Number>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_list: Vec<String>,
-    /// Slurm refuses a reservation that nobody may use.
+    /// Slurm refuses a reservation that no one may use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

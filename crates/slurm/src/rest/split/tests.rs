@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// Cuts a text in chunks of the given sizes, over and over, and puts the answer together again.
+/// Splits a text in chunks of the given sizes, repeatedly, and reassembles the response.
 fn reassembled(text: &[u8], sizes: &[usize]) -> Result<Value, SplitError> {
     let mut splitter = Splitter::new("nodes");
     let mut elements = Vec::new();

@@ -7,7 +7,7 @@ use super::*;
 
 const KEY: &[u8] = b"raw bytes, not trimmed\n";
 
-/// A clock at 1,000,000 s that a test can turn, and a signer by it.
+/// A clock at 1,000,000 s that a test can set, and a signer that uses it.
 fn signer() -> (Arc<AtomicI64>, Signer) {
     let now = Arc::new(AtomicI64::new(1_000_000));
     let told = Arc::clone(&now);
