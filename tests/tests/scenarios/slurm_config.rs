@@ -30,7 +30,7 @@ fn corpus(name: &str) -> PathBuf {
 /// A lab, when the machine has room for its many short runs; and the turn that it takes.
 fn lab() -> (Lab, Turn) {
     let cache = Cache::open().unwrap();
-    let turn = Turn::take_blocking(&cache).unwrap();
+    let turn = Turn::take_blocking(&cache, 0).unwrap();
     (Lab::open(&cache).unwrap(), turn)
 }
 
