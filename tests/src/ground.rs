@@ -10,7 +10,7 @@ use slipway_bed::failure::{Failure, tail};
 use slipway_bed::image::Image;
 use slipway_bed::layout::node_name;
 use slipway_bed::progress::Progress;
-use slipway_bed::turn::Turn;
+use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, NODE_WATCHERS, Turn};
 use slipway_bed::up::{Wanted, prepare, up};
 
 use crate::audit::Audit;
@@ -51,7 +51,7 @@ impl Ground {
     /// A bed of its own, for scenarios that restart or change the operator.
     pub async fn alone(name: &str, nodes: u8) -> Result<Self, Failure> {
         let cache = Cache::open()?;
-        let turn = Turn::take(&cache).await?;
+        let turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS + usize::from(nodes) * NODE_WATCHERS).await?;
         let name = unique(name);
         let wanted = Wanted { images: Image::of_slurm(), ..Wanted::cluster(name.parse()?, nodes) };
         prepare(&cache, &wanted)?;
@@ -64,7 +64,7 @@ impl Ground {
 
     async fn on_shared(name: &str, nodes: u8, bed: &str) -> Result<Self, Failure> {
         let cache = Cache::open()?;
-        let turn = Turn::take(&cache).await?;
+        let turn = Turn::take(&cache, usize::from(nodes) * NODE_WATCHERS).await?;
         let bed = Bed::open(&cache, &bed.parse()?)?;
         let (cluster, name) = (Cluster::of_bed(&bed), unique(name));
         let ground =

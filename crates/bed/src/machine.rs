@@ -48,6 +48,21 @@ pub fn available_memory() -> u64 {
     parse_available(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
 }
 
+/// inotify instances that root can still create. Linux allows 128 per user by default, and a kubelet that gets none exits.
+pub fn free_inotify_instances() -> usize {
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").ok().and_then(|limit| limit.trim().parse().ok());
+    limit.unwrap_or(usize::MAX).saturating_sub(inotify_instances())
+}
+
+/// inotify instances of all processes. Processes that end meanwhile are skipped.
+fn inotify_instances() -> usize {
+    let entries = |path: std::path::PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    let processes =
+        entries("/proc".into()).filter(|entry| entry.file_name().to_string_lossy().starts_with(|first: char| first.is_ascii_digit()));
+    let descriptors = processes.flat_map(|process| entries(process.path().join("fd")));
+    descriptors.filter(|fd| fs::read_link(fd.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:inotify")).count()
+}
+
 #[allow(clippy::cast_precision_loss, reason = "a share needs no more than a few digits")]
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::cache::{Cache, CacheLock};
 use crate::failure::Failure;
-use crate::machine::{Reading, available_memory};
+use crate::machine::{Reading, available_memory, free_inotify_instances};
 use crate::progress::Progress;
 
 /// Environment variable set by `make test`: a file to which each test adds its waiting time, so that it is not counted as running time.
@@ -23,7 +23,15 @@ pub const CROWD: &str = "SLIPWAY_CROWD";
 const BUSY: f64 = 0.8;
 /// Memory that must be free; a cluster with its daemons takes less than half of it.
 const MEMORY: u64 = 2 << 30;
-/// Duration of one load measurement: longer than the pause between two busy moments.
+/// inotify instances of one node: six of the kubelet, one of containerd.
+pub const NODE_WATCHERS: usize = 7;
+/// inotify instances of a control plane.
+pub const CONTROL_PLANE_WATCHERS: usize = 12;
+/// inotify instances that stay free, for nodes that a test adds later.
+const SPARE_WATCHERS: usize = 10;
+/// A test that got its turn within this time may not have created its inotify instances yet, so they are counted as reserved.
+const STARTING: Duration = Duration::from_secs(45);
+/// How long the machine is looked at: longer than the breath between two busy moments.
 const LOOK: Duration = Duration::from_millis(1500);
 /// Name prefix of the locks of running turns.
 const INSIDE: &str = "turn-";
@@ -43,15 +51,15 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until this machine has room. There always is if no other turn is running.
-    pub async fn take(cache: &Cache) -> Result<Self, Failure> {
+    /// Waits until this machine has room, also for so many inotify instances. Whoever is alone has.
+    pub async fn take(cache: &Cache, watchers: usize) -> Result<Self, Failure> {
         let cache = cache.clone();
-        let waiting = tokio::task::spawn_blocking(move || Self::take_blocking(&cache));
+        let waiting = tokio::task::spawn_blocking(move || Self::take_blocking(&cache, watchers));
         waiting.await.unwrap_or_else(|error| Err(Failure::new(format!("could not wait for a turn: {error}"))))
     }
 
-    /// Blocking version of [`Self::take`].
-    pub fn take_blocking(cache: &Cache) -> Result<Self, Failure> {
+    /// The same where nothing is awaited.
+    pub fn take_blocking(cache: &Cache, watchers: usize) -> Result<Self, Failure> {
         let (quiet, began) = (|| Progress::Quiet.step("waiting for a turn"), Instant::now());
         let place = place();
         let _queued = cache.lock(&place, &quiet())?;
@@ -64,9 +72,12 @@ impl Turn {
             let before = Reading::now();
             std::thread::sleep(LOOK);
             let busy = Reading::now().busy_since(before);
-            if has_room(held(cache, INSIDE).len(), crowd, busy, available_memory()) {
+            let inside = held(cache, INSIDE);
+            let needed = watchers + SPARE_WATCHERS + starting(cache, &inside);
+            let room = Room { busy, memory: available_memory(), has_watchers: needed <= free_inotify_instances() };
+            if has_room(inside.len(), crowd, &room) {
                 let number = TURNS.fetch_add(1, Ordering::Relaxed);
-                let lock = cache.lock(&format!("{INSIDE}{}-{number}", std::process::id()), &quiet())?;
+                let lock = cache.lock(&format!("{INSIDE}{}-{number}-{watchers}", std::process::id()), &quiet())?;
                 note_wait(began.elapsed());
                 return Ok(Self { _lock: lock });
             }
@@ -84,14 +95,30 @@ fn note_wait(waited: Duration) {
     }
 }
 
-fn has_room(inside: usize, crowd: Option<usize>, busy: f64, memory: u64) -> bool {
+/// What the machine has left.
+struct Room {
+    busy: f64,
+    memory: u64,
+    has_watchers: bool,
+}
+
+fn has_room(inside: usize, crowd: Option<usize>, room: &Room) -> bool {
     match crowd {
         Some(crowd) => inside < crowd.max(1),
-        None => inside == 0 || (busy < BUSY && memory > MEMORY),
+        None => inside == 0 || (room.busy < BUSY && room.memory > MEMORY && room.has_watchers),
     }
 }
 
-/// A position at the end of the queue: the name of a lock. Names sort by the time of arrival.
+/// inotify instances that turns which began a moment ago asked for: the end of their lock's name.
+fn starting(cache: &Cache, inside: &[String]) -> usize {
+    let is_new = |name: &&String| {
+        let made = fs::metadata(cache.path("lock").join(name)).and_then(|file| file.modified()).ok();
+        made.and_then(|made| made.elapsed().ok()).is_none_or(|age| age < STARTING)
+    };
+    inside.iter().filter(is_new).filter_map(|name| name.rsplit('-').next()?.parse::<usize>().ok()).sum()
+}
+
+/// A place at the end of the queue: the name of a lock. Names sort by the time of arrival.
 #[allow(
     clippy::disallowed_methods,
     reason = "a place has to mean the same to all processes of this machine, and a wrong clock costs only the order"
@@ -128,12 +155,14 @@ mod tests {
 
     #[test]
     fn room_is_measured_and_whoever_is_alone_has_it() {
-        assert!(has_room(0, None, 1.0, 0));
-        assert!(has_room(9, None, 0.5, 8 << 30));
-        assert!(!has_room(1, None, 0.95, 8 << 30));
-        assert!(!has_room(1, None, 0.1, 1 << 30));
-        assert!(has_room(3, Some(4), 1.0, 8 << 30));
-        assert!(!has_room(4, Some(4), 0.0, 8 << 30));
+        let room = |busy, memory, has_watchers| Room { busy, memory, has_watchers };
+        assert!(has_room(0, None, &room(1.0, 0, false)));
+        assert!(has_room(9, None, &room(0.5, 8 << 30, true)));
+        assert!(!has_room(1, None, &room(0.95, 8 << 30, true)));
+        assert!(!has_room(1, None, &room(0.1, 1 << 30, true)));
+        assert!(!has_room(1, None, &room(0.1, 8 << 30, false)));
+        assert!(has_room(3, Some(4), &room(1.0, 8 << 30, true)));
+        assert!(!has_room(4, Some(4), &room(0.0, 8 << 30, true)));
     }
 
     #[test]
@@ -142,8 +171,8 @@ mod tests {
         let first = cache.lock(&place(), &Progress::Quiet.step("waiting")).unwrap();
         let (sender, entered) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| sender.send(Turn::take_blocking(&cache)));
-            // The second process is queued, and stays queued however much room there is.
+            scope.spawn(|| sender.send(Turn::take_blocking(&cache, 0)));
+            // The second is in the queue, and stays there however much room there is.
             while held(&cache, QUEUED).len() < 2 {
                 std::thread::yield_now();
             }
@@ -157,8 +186,9 @@ mod tests {
     #[test]
     fn turns_are_counted_while_they_last() {
         let cache = Cache::at(std::env::temp_dir().join(format!("slipway-turn-{}", std::process::id()))).unwrap();
-        let turn = Turn::take_blocking(&cache).unwrap();
+        let turn = Turn::take_blocking(&cache, 5).unwrap();
         assert_eq!(held(&cache, INSIDE).len(), 1);
+        assert_eq!(starting(&cache, &held(&cache, INSIDE)), 5);
         drop(turn);
         assert_eq!(held(&cache, INSIDE), [""; 0]);
         fs::write(cache.path("lock/turn-of-one-who-was-killed"), "").unwrap();

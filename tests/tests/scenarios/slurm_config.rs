@@ -30,7 +30,7 @@ fn corpus(name: &str) -> PathBuf {
 /// A lab and the turn that it takes, once the machine has room for its many short runs.
 fn lab() -> (Lab, Turn) {
     let cache = Cache::open().unwrap();
-    let turn = Turn::take_blocking(&cache).unwrap();
+    let turn = Turn::take_blocking(&cache, 0).unwrap();
     (Lab::open(&cache).unwrap(), turn)
 }
 

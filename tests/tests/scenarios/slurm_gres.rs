@@ -38,7 +38,7 @@ fn try_all<'a>(cases: impl IntoIterator<Item = [&'a str; 4]>) -> BTreeMap<usize,
         writeln!(input, "{index:03} {types} {conf} {gres} {job}").unwrap();
     }
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take_blocking(&cache).unwrap();
+    let _turn = Turn::take_blocking(&cache, 0).unwrap();
     let lab = Lab::open(&cache).unwrap();
     let answers = lab.run(include_str!("../../lab/gres.sh"), &input).unwrap();
     let outcome = |line: &str| {

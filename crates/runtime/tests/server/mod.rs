@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use slipway_bed::Bed;
 use slipway_bed::cache::Cache;
-use slipway_bed::turn::Turn;
+use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, Turn};
 use slipway_bed::up::{Wanted, up};
 
 /// Name of the bed whose API server tests share.
@@ -25,10 +25,10 @@ pub struct Server {
 impl Server {
     pub async fn new(name: &str) -> Self {
         let cache = Cache::open().unwrap();
-        let turn = Turn::take(&cache).await.unwrap();
         let namespace = format!("{name}-{}", std::process::id());
         let shared = std::env::var(SHARED).ok().filter(|name| !name.is_empty());
         let is_shared = shared.is_some();
+        let turn = Turn::take(&cache, if is_shared { 0 } else { CONTROL_PLANE_WATCHERS }).await.unwrap();
         let bed = match shared {
             Some(name) => Bed::open(&cache, &name.parse().unwrap()).unwrap(),
             None => up(&cache, &Wanted::api_only(namespace.parse().unwrap())).await.unwrap(),
