@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use slipway_api::{
     SlurmController,
     child::{Child, ChildKey, ChildKind},
-    condition::{CONFIGURATION_APPLIED, Reason, ConditionStatus},
+    condition::{CONFIGURATION_APPLIED, ConditionStatus, Reason},
     name,
 };
 use slipway_plan::{
@@ -108,7 +108,9 @@ impl Reconcile<SlurmController> for Controllers {
             pods::follow_up(&namespace, &name, hash.as_deref().unwrap_or_default(), action, context);
         }
         // Everything is published and up; only Slurm's confirmation is missing.
-        if plan.report.is_ready() && plan.report.condition_updates.iter().any(|condition_update| condition_update.reason == Reason::ConfigurationPending) {
+        if plan.report.is_ready()
+            && plan.report.condition_updates.iter().any(|condition_update| condition_update.reason == Reason::ConfigurationPending)
+        {
             context.clusters.read_configuration_soon(&namespace, &name);
         }
         status::report(controller.as_ref(), &plan.report, |_| {}, context).await?;

@@ -3,9 +3,9 @@
 //! Each kind has a file with its reconcile: observe, render, plan, act, report. [`scope`] routes changes to the kinds they affect.
 
 mod act;
+pub mod active_controller;
 mod admission;
 mod args;
-pub mod active_controller;
 mod context;
 mod controller;
 mod domain;

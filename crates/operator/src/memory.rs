@@ -17,7 +17,7 @@ use slipway_plan::{
     Marks,
     drift::Accepted,
     finding::Finding,
-    nodeset::{Hold, Keeper, NodeAttribute, Revision, Slot, ReplacementBackoff},
+    nodeset::{Hold, Keeper, NodeAttribute, ReplacementBackoff, Revision, Slot},
 };
 use slipway_slurm::registration::Inputs;
 

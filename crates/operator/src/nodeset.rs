@@ -5,22 +5,22 @@ pub(crate) mod claim;
 mod cordon;
 mod count;
 mod deletion;
-mod termination;
-mod stale_node;
 pub(crate) mod gres;
 mod maintenance;
+mod node_attributes;
 mod picture;
 mod pin;
-mod node_attributes;
 mod protect;
 mod reach;
 mod record;
+mod replacement_backoff;
 pub(crate) mod revision;
 pub(crate) mod shown;
 mod site;
 mod slurm;
 mod ssh;
-mod replacement_backoff;
+mod stale_node;
+mod termination;
 mod worker;
 
 use std::{sync::Arc, time::Duration};
@@ -45,8 +45,8 @@ use crate::{
 use self::{
     adopt::without_owning_if_going,
     count::{count, keep_counts},
-    stale_node::confirm_gone,
     picture::Picture,
+    stale_node::confirm_gone,
     worker::is_unseen,
 };
 

@@ -10,7 +10,7 @@ use slipway_api::{
     label::Component,
     name,
 };
-use slipway_plan::{Wait, finding::Kind, restapi as plan, missing};
+use slipway_plan::{Wait, finding::Kind, missing, restapi as plan};
 use slipway_render::restapi::{self as render, Published};
 use slipway_runtime::{
     failure::Failure,

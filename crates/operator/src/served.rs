@@ -25,7 +25,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use slipway_api::{
     GROUP, SlurmController,
-    condition::{Reason, SCHEMA_CURRENT, ConditionUpdate, ConditionStatus},
+    condition::{ConditionStatus, ConditionUpdate, Reason, SCHEMA_CURRENT},
     crd,
 };
 use slipway_plan::{

@@ -5,14 +5,14 @@
 
 mod address;
 mod booking;
+mod command;
 mod hold;
-mod session;
 mod question;
 mod refusal;
+mod session;
 mod state;
 mod token;
 mod wanted;
-mod command;
 
 use std::{
     collections::BTreeMap,
@@ -33,11 +33,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 pub use address::Address;
+pub use command::SlurmCommand;
 pub use hold::hold;
 pub use question::{jobs_naming, needs, partitions_have_jobs, registered_nodes, workers_behind};
 pub use state::state_words;
 pub use wanted::Key;
-pub use command::SlurmCommand;
 
 use crate::step::keep_in_step;
 use session::Session;

@@ -11,8 +11,8 @@ use slipway_api::{
     API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
     SlurmController, Token, TokenStatus,
     condition::{
-        CONFIGURATION_APPLIED, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT, RESERVATION_CREATED, Reason,
-        SLURM_REACHABLE, SPEC_ACCEPTED, ConditionUpdate, ConditionStatus,
+        CONFIGURATION_APPLIED, ConditionStatus, ConditionUpdate, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT,
+        RESERVATION_CREATED, Reason, SLURM_REACHABLE, SPEC_ACCEPTED,
     },
     label::Component,
 };
@@ -141,7 +141,12 @@ fn accepted(findings: &[Finding]) -> Option<ConditionUpdate> {
     let all: Vec<_> = findings.iter().map(|finding| finding.words.as_str()).collect();
     let is_true = refusal(findings).is_none();
     let reason = if is_true { Reason::Warnings } else { Reason::InvalidSpec };
-    (!findings.is_empty()).then(|| ConditionUpdate { type_: SPEC_ACCEPTED, status: is_true.into(), reason, message: shortened(&all.join("; ")) })
+    (!findings.is_empty()).then(|| ConditionUpdate {
+        type_: SPEC_ACCEPTED,
+        status: is_true.into(),
+        reason,
+        message: shortened(&all.join("; ")),
+    })
 }
 
 /// Shortens a message. The schema allows 32768 characters, more than anyone reads.

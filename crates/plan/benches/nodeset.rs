@@ -10,8 +10,8 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, Layout, JobPolicy, Maintenance, Moves, Observed, Phase, Reach, Revision, Revisions, Shown, Slot, Stage,
-        ReplacementBackoff, Update, Worker, nodeset as plan,
+        Finish, Hold, Host, InSlurm, JobPolicy, Layout, Maintenance, Moves, Observed, Phase, Reach, ReplacementBackoff, Revision,
+        Revisions, Shown, Slot, Stage, Update, Worker, nodeset as plan,
     },
 };
 

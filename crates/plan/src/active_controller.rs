@@ -68,14 +68,15 @@ pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> A
         let since = record.since.max(claim.since);
         let left = patience.saturating_sub(now.duration_since(since).unsigned_abs());
         if left.is_zero() {
-            let why =
-                format!("it does not answer while `{}` is active, and would write over its state when it comes back", chosen.id.name);
+            let why = format!("it does not answer while `{}` is active, and would write over its state when it comes back", chosen.id.name);
             active_controller.actions.extend(fence(pod, why));
         } else {
             active_controller.wake_after = Some(active_controller.wake_after.map_or(left, |wake| wake.min(left)));
         }
     }
-    if let Some(Action::DeletePod { pod, why, .. }) = active_controller.actions.iter().find(|action| matches!(action, Action::DeletePod { .. })) {
+    if let Some(Action::DeletePod { pod, why, .. }) =
+        active_controller.actions.iter().find(|action| matches!(action, Action::DeletePod { .. }))
+    {
         active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, format!("pod `{}` is taken away: {why}", pod.name)));
     }
     active_controller

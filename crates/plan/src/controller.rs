@@ -11,7 +11,7 @@ use serde_json::Value;
 use slipway_api::{
     annotation,
     child::{Child, ChildKey, ChildKind},
-    condition::{CONFIGURATION_APPLIED, Reason, ConditionUpdate, ConditionStatus},
+    condition::{CONFIGURATION_APPLIED, ConditionStatus, ConditionUpdate, Reason},
 };
 
 use crate::{

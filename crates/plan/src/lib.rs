@@ -8,11 +8,11 @@ pub mod controller;
 pub mod drift;
 pub mod finding;
 pub mod gate;
+pub mod missing;
 pub mod nodeset;
 mod report;
 pub mod restapi;
 pub mod shape;
-pub mod missing;
 mod workload;
 
 pub use action::{Action, ClaimId, Marks, PodId};

@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
-use slipway_api::condition::{Reason, ConditionUpdate};
+use slipway_api::condition::{ConditionUpdate, Reason};
 
 use crate::{Action, finding::Finding};
 

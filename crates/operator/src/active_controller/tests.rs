@@ -120,7 +120,9 @@ async fn every_pod_is_asked_and_each_change_wakes_the_controller() {
     let stop = CancellationToken::new();
     let following = tokio::spawn(active_controllers.clone().follow(changed, Vec::new(), stop.clone()));
 
-    let roles = |active_controllers: &ActiveControllers| -> Vec<Role> { active_controllers.roles("n", "x").by_pod.values().map(|record| record.role).collect() };
+    let roles = |active_controllers: &ActiveControllers| -> Vec<Role> {
+        active_controllers.roles("n", "x").by_pod.values().map(|record| record.role).collect()
+    };
     let mut next = async || timeout(Duration::from_secs(20), wakes.next()).await.expect("a wake").unwrap();
     assert_eq!(next().await.name, "x");
     assert_eq!(roles(&active_controllers), [Role::Active, Role::Standby]);

@@ -109,7 +109,9 @@ async fn claim(controller: &SlurmController, namespace: &str, context: &Context)
         return Ok(Ok(None));
     };
     let modes = observe_claim(&context.client, namespace, name).await.map_err(Error::read(format!("claim `{namespace}/{name}`")))?;
-    Ok(modes.map(|modes| Some((name.to_owned(), modes))).ok_or_else(|| missing::no_claim(namespace, name, "spec.persistence.existingClaim")))
+    Ok(modes
+        .map(|modes| Some((name.to_owned(), modes)))
+        .ok_or_else(|| missing::no_claim(namespace, name, "spec.persistence.existingClaim")))
 }
 
 /// Findings by the same rules as the webhook's.

@@ -19,11 +19,11 @@ use tokio::time::Instant;
 use super::{
     LOOK_SOON,
     adopt::observe_orphans,
-    stale_node::{confirm_gone, observe_stale_nodes},
     maintenance::{self, observe_maintenance},
     record::observe_needs,
     revision::observe_revisions,
     slurm::Cluster,
+    stale_node::{confirm_gone, observe_stale_nodes},
     worker::observe_workers,
 };
 use crate::{
@@ -84,15 +84,16 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
         cluster_is_gone: cluster_is_gone(&namespace, controller, context),
         is_orphaning: nodeset.finalizers().iter().any(|finalizer| finalizer == ORPHAN),
         has_orphans: !observe_orphans(nodeset, context).is_empty(),
-        job_policy: annotation.map_or(JobPolicy::Wait, |annotation| annotation.policy(nodeset.metadata.deletion_timestamp.as_ref().map(|time| time.0))),
+        job_policy: annotation
+            .map_or(JobPolicy::Wait, |annotation| annotation.policy(nodeset.metadata.deletion_timestamp.as_ref().map(|time| time.0))),
         now,
     };
     let mut plan = deletion(&remains);
     if plan.actions.contains(&Action::Release) {
         return release(nodeset, context).await;
     }
-    let is_unconfirmed =
-        cluster.confirm(&mut plan.actions, &workers).await | confirm_gone(&mut plan.actions, &stale_nodes, &workers, &namespace, context).await;
+    let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
+        | confirm_gone(&mut plan.actions, &stale_nodes, &workers, &namespace, context).await;
     let nothing = |_: &Slot, _: &str| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
     act(&plan.actions, Some(&Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }), context).await?;
     plan.actions.iter().for_each(|action| cluster.tell(action));

@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use slipway_api::{
     NodeSet,
     child::{ChildKey, ChildKind},
-    condition::{GRES_AGREES, Reason, ConditionUpdate, ConditionStatus},
+    condition::{ConditionStatus, ConditionUpdate, GRES_AGREES, Reason},
     image, name,
 };
 use slipway_plan::{
@@ -45,7 +45,8 @@ pub(super) fn observe_setup(nodeset: &NodeSet, workers: &[Worker], context: &Con
 pub(super) fn agreement(nodeset: &NodeSet, setup: Option<&Setup>, workers: &[Worker]) -> Option<ConditionUpdate> {
     let places = places(nodeset, setup, workers);
     let condition_update = plan::agreement(&places);
-    let is_certain = !places.has_unknown_nodes || condition_update.as_ref().is_some_and(|condition_update| condition_update.status == ConditionStatus::False);
+    let is_certain = !places.has_unknown_nodes
+        || condition_update.as_ref().is_some_and(|condition_update| condition_update.status == ConditionStatus::False);
     if is_certain { condition_update } else { said_before(nodeset).or(condition_update) }
 }
 

@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 use slipway_api::{
     NodeSet, UpdateKind,
-    condition::{RESERVATION_CREATED, Reason, ConditionUpdate, ConditionStatus},
+    condition::{ConditionStatus, ConditionUpdate, RESERVATION_CREATED, Reason},
     event, name,
 };
 use slipway_plan::{

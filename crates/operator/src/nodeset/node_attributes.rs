@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use slipway_api::{
     NodeSet, annotation,
     child::{ChildKey, ChildKind},
-    condition::{CONFIGURATION_APPLIED, NODE_ANNOTATIONS_APPLIED, Reason, ConditionUpdate, ConditionStatus},
+    condition::{CONFIGURATION_APPLIED, ConditionStatus, ConditionUpdate, NODE_ANNOTATIONS_APPLIED, Reason},
     image, name,
     slurm_node::FEATURE_PREFIX,
 };

@@ -10,8 +10,8 @@ use slipway_plan::{
     Plan, Wait, controller as controller_plan,
     drift::SeenChildren,
     finding::Finding,
-    nodeset::{self as plan, Claim, StaleNode, Maintenance, Orphan, Reach, Revisions, Slot, ReplacementBackoff, Worker},
     missing,
+    nodeset::{self as plan, Claim, Maintenance, Orphan, Reach, ReplacementBackoff, Revisions, Slot, StaleNode, Worker},
 };
 use slipway_render::{Invalid, nodeset as render};
 use slipway_slurm::gres::Setup;
@@ -19,18 +19,18 @@ use slipway_slurm::gres::Setup;
 use super::{
     adopt::observe_orphans,
     claim::{self, observe_claims},
-    stale_node::observe_stale_nodes,
     gres,
     maintenance::observe_maintenance,
-    pin::Pinning,
     node_attributes,
+    pin::Pinning,
     protect::Turn,
     reach::observe_reach,
-    record,
+    record, replacement_backoff,
     revision::observe_revisions,
     site::{self, Places},
     slurm::Cluster,
-    replacement_backoff, ssh,
+    ssh,
+    stale_node::observe_stale_nodes,
     worker::observe_workers,
 };
 use crate::context::Context;

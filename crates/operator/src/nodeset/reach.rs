@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 use slipway_api::{
     NodeSet,
-    condition::{Reason, SLURM_REACHABLE, ConditionUpdate, ConditionStatus},
+    condition::{ConditionStatus, ConditionUpdate, Reason, SLURM_REACHABLE},
 };
 use slipway_plan::{Report, nodeset::Reach};
 use tokio::time::Instant;

@@ -3,13 +3,13 @@
 use serde_json::Value;
 use slipway_api::{
     NodeSet,
-    condition::{RECORDS_CURRENT, Reason, ConditionUpdate, ConditionStatus},
+    condition::{ConditionStatus, ConditionUpdate, RECORDS_CURRENT, Reason},
     env, event,
     label::Component,
 };
 use slipway_plan::{
     Action, Report,
-    nodeset::{StaleNode, Needed, Record, Slot, Worker},
+    nodeset::{Needed, Record, Slot, StaleNode, Worker},
 };
 use slipway_runtime::{events::Kind, view::PodView};
 use slipway_slurm::registration::{Difference, Inputs};
@@ -45,7 +45,8 @@ pub(super) fn compare_stale_nodes(
     }
     let slots = places.slots_of(nodeset, stale_nodes);
     // The next pods get the lowest slots.
-    let mut lowest: Vec<(Slot, &mut StaleNode)> = slots.into_iter().zip(stale_nodes).filter_map(|(slot, stale_node)| Some((slot?, stale_node))).collect();
+    let mut lowest: Vec<(Slot, &mut StaleNode)> =
+        slots.into_iter().zip(stale_nodes).filter_map(|(slot, stale_node)| Some((slot?, stale_node))).collect();
     lowest.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     for (slot, stale_node) in lowest.into_iter().take(missing) {
         let inputs = body(&slot, &stale_node.node).and_then(|body| inputs_of_body(&body));
@@ -60,7 +61,13 @@ pub(super) fn compare_stale_nodes(
 }
 
 /// Finds what needs the records that may be deleted or recreated, apart from the NodeSet's `own` reservation.
-pub(super) fn observe_needs(workers: &mut [Worker], stale_nodes: &mut [StaleNode], with_all_stale_nodes: bool, own: &str, cluster: &Cluster<'_>) {
+pub(super) fn observe_needs(
+    workers: &mut [Worker],
+    stale_nodes: &mut [StaleNode],
+    with_all_stale_nodes: bool,
+    own: &str,
+    cluster: &Cluster<'_>,
+) {
     let of_workers = workers.iter_mut().map(|Worker { node, record, .. }| (node.as_str(), record, false));
     let of_stale_nodes = stale_nodes.iter_mut().map(|StaleNode { node, record, .. }| (node.as_str(), record, with_all_stale_nodes));
     let mut asked: Vec<(&str, &mut Record)> = of_workers
@@ -102,7 +109,8 @@ pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut
 /// Reports records that are deleted because they are no longer wanted.
 pub(super) fn tell_pruned(nodeset: &NodeSet, actions: &[Action], stale_nodes: &[StaleNode], context: &Context) {
     let forgotten = actions.iter().filter_map(|action| if let Action::Forget { nodes } = action { Some(nodes) } else { None });
-    let is_pruned = |node: &&String| stale_nodes.iter().any(|stale_node| stale_node.node == **node && stale_node.record.differences.is_empty());
+    let is_pruned =
+        |node: &&String| stale_nodes.iter().any(|stale_node| stale_node.node == **node && stale_node.record.differences.is_empty());
     for node in forgotten.flatten().filter(is_pruned) {
         let message = format!("the record of node `{node}` in Slurm is deleted: its pod is gone, and no other is wanted");
         context.say(nodeset, Kind::Normal, event::reason::DEFUNCT_SLURM_NODE_PRUNED, event::action::DELETE, &message);

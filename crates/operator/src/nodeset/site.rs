@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde_json::Value;
 use slipway_api::{NodeSet, ScalingMode, annotation, label, label::Component, name};
 use slipway_plan::nodeset::{
-    StaleNode, Layout, Site, Sites, Slot, Worker,
+    Layout, Site, Sites, Slot, StaleNode, Worker,
     fit::{Demands, Fit},
 };
 use slipway_render::nodeset as render;
@@ -77,11 +77,16 @@ impl Places {
     /// Slots of the pods of these records, present or future; `None` if no worker is wanted.
     pub(super) fn slots_of(&self, nodeset: &str, stale_nodes: &[StaleNode]) -> Vec<Option<Slot>> {
         match self {
-            Self::Numbered(_) => stale_nodes.iter().map(|stale_node| name::worker_ordinal(nodeset, &stale_node.pod).map(Slot::Ordinal)).collect(),
+            Self::Numbered(_) => {
+                stale_nodes.iter().map(|stale_node| name::worker_ordinal(nodeset, &stale_node.pod).map(Slot::Ordinal)).collect()
+            }
             Self::PerNode(sites) => {
                 let wanted = sites.iter().filter(|(_, site)| site.is_wanted());
                 let by_hostname: BTreeMap<&str, &str> = wanted.map(|(node, site)| (site.hostname.as_str(), node)).collect();
-                stale_nodes.iter().map(|stale_node| by_hostname.get(stale_node.node.as_str()).map(|node| Slot::Node((*node).to_owned()))).collect()
+                stale_nodes
+                    .iter()
+                    .map(|stale_node| by_hostname.get(stale_node.node.as_str()).map(|node| Slot::Node((*node).to_owned())))
+                    .collect()
             }
             Self::Untold(_) => stale_nodes.iter().map(|_| None).collect(),
         }

@@ -123,7 +123,9 @@ impl<'a> Cluster<'a> {
     /// Queues an action about nodes for the cluster's task.
     pub(super) fn tell(&self, action: &Action) {
         let (nodes, hold, reason, command) = match action {
-            Action::Drain { nodes, reason } => (nodes, Hold::DrainedByUs, Some(reason.clone()), SlurmCommand::Drain(nodes.clone(), reason.clone())),
+            Action::Drain { nodes, reason } => {
+                (nodes, Hold::DrainedByUs, Some(reason.clone()), SlurmCommand::Drain(nodes.clone(), reason.clone()))
+            }
             Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(nodes.clone())),
             Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(nodes.clone())),
             // The preStop hook may set the node DOWN at the same moment with its own reason, so no reason is remembered.

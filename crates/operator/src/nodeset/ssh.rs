@@ -9,8 +9,8 @@ use slipway_api::{
 use slipway_plan::{
     Action, Wait,
     finding::{Finding, Weight},
-    nodeset::Worker,
     missing,
+    nodeset::Worker,
 };
 use slipway_render::{controller::Configuration, nodeset::ssh as render};
 

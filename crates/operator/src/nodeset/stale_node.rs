@@ -7,7 +7,7 @@ use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, ScalingMode, annotation::HOSTNAME_OVERRIDE, name, slurm_node::PodInfo};
 use slipway_plan::{
     Action,
-    nodeset::{StaleNode, Record, Worker},
+    nodeset::{Record, StaleNode, Worker},
 };
 use slipway_render::nodeset as render;
 use slipway_runtime::view::{NodeView, PodView};

@@ -35,7 +35,11 @@ impl Refusals {
         let of_node = refusals.get(node).into_iter().flatten();
         let counts = of_node.filter(|(.., at)| at.elapsed() < TRY_AGAIN);
         counts
-            .map(|(attribute, why, at)| Refusal { attribute: attribute.clone(), why: why.clone(), again_in: TRY_AGAIN.saturating_sub(at.elapsed()) })
+            .map(|(attribute, why, at)| Refusal {
+                attribute: attribute.clone(),
+                why: why.clone(),
+                again_in: TRY_AGAIN.saturating_sub(at.elapsed()),
+            })
             .collect()
     }
 

@@ -25,12 +25,12 @@ use tokio::{
 };
 
 use super::{
-    Ground, Key, Wanted, SlurmCommand,
+    Ground, Key, SlurmCommand, Wanted,
     booking::Bookings,
+    command::Reading,
     question::FRESH,
     refusal::Refusals,
     token::{KeyPlace, Tokens},
-    command::Reading,
 };
 
 /// Interval for querying when slurmctld read its configuration, in addition to changes of its nodes.

@@ -13,7 +13,7 @@ use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use slipway_api::{NodeSet, RestApi, SlurmController};
-use slipway_operator::slurm::{Clusters, Ground, Sources, Wakes, SlurmCommand, partitions_have_jobs};
+use slipway_operator::slurm::{Clusters, Ground, SlurmCommand, Sources, Wakes, partitions_have_jobs};
 use slipway_plan::gate::Answer as Verdict;
 use slipway_runtime::clock::{Clock, SystemClock};
 use slipway_runtime::health::Health;

@@ -136,7 +136,11 @@ fn a_fenced_pod_begins_anew_and_gets_the_charge_back_in_peace() {
         assert_eq!(fenced(&active_controller), [""; 0], "{round}");
     }
     assert_eq!(scene.labelled(), [0]);
-    assert_eq!(scene.decide(), ActiveController { active: "x-controller-0".to_owned(), ..ActiveController::default() }, "nothing is left to do");
+    assert_eq!(
+        scene.decide(),
+        ActiveController { active: "x-controller-0".to_owned(), ..ActiveController::default() },
+        "nothing is left to do"
+    );
 }
 
 #[test]
@@ -161,8 +165,7 @@ fn when_nobody_is_in_charge_each_is_named_with_what_it_says() {
     let mut scene = Scene::new(3);
     let wait = scene.hear("s.a").decide().wait.unwrap();
     assert_eq!(wait.reason, Reason::NobodyInCharge);
-    let expected =
-        "no slurmctld is active: `x-controller-0` stands by, `x-controller-1` does not answer, `x-controller-2` does not listen";
+    let expected = "no slurmctld is active: `x-controller-0` stands by, `x-controller-1` does not answer, `x-controller-2` does not listen";
     assert_eq!(wait.why, expected);
 }
 

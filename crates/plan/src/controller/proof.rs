@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use slipway_api::condition::{CONFIGURATION_APPLIED, Reason, ConditionUpdate, ConditionStatus};
+use slipway_api::condition::{CONFIGURATION_APPLIED, ConditionStatus, ConditionUpdate, Reason};
 
 use super::{ControllerPod, nudge, nudge_again};
 use crate::{Action, Plan};

@@ -91,7 +91,8 @@ fn kinds(plan: &Plan) -> Vec<ChildKind> {
 }
 
 fn applied(plan: &Plan) -> (ConditionStatus, Reason, String) {
-    let condition_update = plan.report.condition_updates.iter().find(|condition_update| condition_update.type_ == CONFIGURATION_APPLIED).unwrap();
+    let condition_update =
+        plan.report.condition_updates.iter().find(|condition_update| condition_update.type_ == CONFIGURATION_APPLIED).unwrap();
     (condition_update.status, condition_update.reason, condition_update.message.clone())
 }
 

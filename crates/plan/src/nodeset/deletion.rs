@@ -9,8 +9,9 @@ use slipway_api::{
 };
 
 use super::{
-    StaleNode, Hold, JobPolicy, Maintenance, Needed, Stage, Worker, stale_node,
+    Hold, JobPolicy, Maintenance, Needed, Stage, StaleNode, Worker,
     record::{self, Fate},
+    stale_node,
 };
 use crate::{
     Action, Plan,
@@ -207,7 +208,7 @@ mod tests {
     use super::{
         super::{
             InSlurm, Reserved, Seen, Told,
-            tests::{busy, drained, stale_node, idle, unknown, worker},
+            tests::{busy, drained, idle, stale_node, unknown, worker},
         },
         *,
     };
@@ -279,7 +280,8 @@ mod tests {
         assert_eq!(words(&unknown_jobs), [""; 0]);
         let unknown_records = Remains { stale_nodes: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
         assert_eq!(words(&unknown_records), [""; 0]);
-        let forced = Remains { jobs: Err("?".into()), stale_nodes: Err("?".into()), job_policy: JobPolicy::KillNow, ..remains(&[], &[], &[]) };
+        let forced =
+            Remains { jobs: Err("?".into()), stale_nodes: Err("?".into()), job_policy: JobPolicy::KillNow, ..remains(&[], &[], &[]) };
         assert_eq!(words(&forced), ["release the NodeSet"]);
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use slipway_api::{
-    condition::{GRES_AGREES, Reason, ConditionUpdate, ConditionStatus},
+    condition::{ConditionStatus, ConditionUpdate, GRES_AGREES, Reason},
     device::{Devices, GPU},
 };
 

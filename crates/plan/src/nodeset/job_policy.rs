@@ -140,7 +140,11 @@ mod tests {
     #[case::moment_elsewhere(None, Some("2026-01-02T04:04:05+01:00"), Some(JobPolicyAnnotation::KillAt(moment(MOMENT))))]
     #[case::two_units(None, Some("1h30m"), Some(JobPolicyAnnotation::KillAfterDrain(SignedDuration::from_mins(90))))]
     #[case::at_once(None, Some("0s"), Some(JobPolicyAnnotation::KillAfterDrain(SignedDuration::ZERO)))]
-    fn annotations_say_what_is_permitted(#[case] force: Option<&str>, #[case] deadline: Option<&str>, #[case] expected: Option<JobPolicyAnnotation>) {
+    fn annotations_say_what_is_permitted(
+        #[case] force: Option<&str>,
+        #[case] deadline: Option<&str>,
+        #[case] expected: Option<JobPolicyAnnotation>,
+    ) {
         let annotations = annotations(force, deadline);
         assert_eq!(JobPolicyAnnotation::read(&annotations), expected);
         assert_eq!(doubts(&annotations), Vec::<String>::new());

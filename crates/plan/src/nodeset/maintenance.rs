@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use slipway_api::condition::{RESERVATION_CREATED, Reason, ConditionUpdate, ConditionStatus};
+use slipway_api::condition::{ConditionStatus, ConditionUpdate, RESERVATION_CREATED, Reason};
 
-use super::{Observed, Schedule, Worker, schedule::MAINT, replacement_backoff::written};
+use super::{Observed, Schedule, Worker, replacement_backoff::written, schedule::MAINT};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
@@ -152,7 +152,13 @@ pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
         Ok(Some(wanted)) if replicas > 0 => wanted,
         Ok(_) => {
             if let (Some(Err(why)), Seen::There(reserved)) = (maintenance.plan_end(plan), seen) {
-                say(ConditionStatus::True, Reason::ReservationRefused, format!("nobody wants it any more, and {why}"), Some(reserved.start), plan);
+                say(
+                    ConditionStatus::True,
+                    Reason::ReservationRefused,
+                    format!("nobody wants it any more, and {why}"),
+                    Some(reserved.start),
+                    plan,
+                );
             }
             return;
         }
@@ -200,7 +206,11 @@ fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, plan: &Plan) -> B
     let known = workers.iter().filter(|worker| worker.in_slurm.is_registered == Answer::Yes).map(|worker| &worker.node);
     let is_replaced = |node: &&String| workers.len() < replicas && reserved.is_some_and(|reserved| reserved.nodes.contains(*node));
     // Slurm deletes no reserved record, so one that is to be recreated is removed from the reservation first.
-    let replaced = stale_nodes.iter().filter(|stale_node| stale_node.record.differences.is_empty()).map(|stale_node| &stale_node.node).filter(is_replaced);
+    let replaced = stale_nodes
+        .iter()
+        .filter(|stale_node| stale_node.record.differences.is_empty())
+        .map(|stale_node| &stale_node.node)
+        .filter(is_replaced);
     let forgotten = |node: &&String| plan.actions.iter().any(|action| matches!(action, Action::Forget { nodes } if nodes.contains(*node)));
     known.chain(replaced).filter(|node| !forgotten(node)).cloned().collect()
 }
@@ -263,7 +273,13 @@ fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, 
     let made_for = Some(if has_start { wanted.start } else { made_for.unwrap_or(reserved.start) });
     match refusal {
         Some(why) => {
-            say(ConditionStatus::True, Reason::ReservationRefused, format!("{message}; Slurm does not change it ({why}): {LOOK}"), made_for, plan);
+            say(
+                ConditionStatus::True,
+                Reason::ReservationRefused,
+                format!("{message}; Slurm does not change it ({why}): {LOOK}"),
+                made_for,
+                plan,
+            );
         }
         None => say(ConditionStatus::True, Reason::Created, message, made_for, plan),
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use slipway_api::{
-    condition::{NODE_ANNOTATIONS_APPLIED, Reason, ConditionUpdate, ConditionStatus},
+    condition::{ConditionStatus, ConditionUpdate, NODE_ANNOTATIONS_APPLIED, Reason},
     slurm_node::FEATURE_PREFIX,
 };
 
@@ -147,7 +147,8 @@ fn refusal<'a>(attribute: &NodeAttribute, in_slurm: &'a InSlurm) -> Option<&'a R
 fn differences(worker: &Worker) -> Vec<NodeAttribute> {
     let Worker { host, in_slurm, .. } = worker;
     let Some(Host { topology, features, .. }) = host else { return Vec::new() };
-    let topology = topology.iter().flatten().filter(|wanted| **wanted != in_slurm.topology).map(|wanted| NodeAttribute::Topology(wanted.clone()));
+    let topology =
+        topology.iter().flatten().filter(|wanted| **wanted != in_slurm.topology).map(|wanted| NodeAttribute::Topology(wanted.clone()));
     let features = features.iter().flatten().filter_map(|wanted| other_features(wanted, in_slurm));
     topology.chain(features).collect()
 }

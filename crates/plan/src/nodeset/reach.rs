@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use slipway_api::condition::{Reason, SLURM_REACHABLE, ConditionUpdate, ConditionStatus};
+use slipway_api::condition::{ConditionStatus, ConditionUpdate, Reason, SLURM_REACHABLE};
 
 use super::Observed;
 use crate::Plan;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use slipway_api::condition::{RECORDS_CURRENT, Reason, ConditionUpdate, ConditionStatus};
+use slipway_api::condition::{ConditionStatus, ConditionUpdate, RECORDS_CURRENT, Reason};
 
-use super::{StaleNode, Hold, InSlurm, Layout, Observed, Stage, ReplacementBackoff, Update, Worker, stale_node, numbers_to_come};
+use super::{Hold, InSlurm, Layout, Observed, ReplacementBackoff, Stage, StaleNode, Update, Worker, numbers_to_come, stale_node};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
@@ -225,7 +225,12 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
     said.truncate(NAMED);
     let more = if more > 0 { format!("; and {more} more like these") } else { String::new() };
     let message = format!("{}{more}", said.join("; "));
-    plan.report.condition_updates.push(ConditionUpdate { type_: RECORDS_CURRENT, status: ConditionStatus::False, reason: Reason::RecordsKept, message });
+    plan.report.condition_updates.push(ConditionUpdate {
+        type_: RECORDS_CURRENT,
+        status: ConditionStatus::False,
+        reason: Reason::RecordsKept,
+        message,
+    });
 }
 
 #[cfg(test)]

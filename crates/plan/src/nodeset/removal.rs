@@ -8,9 +8,9 @@ use slipway_api::{
 };
 
 use super::{
-    JobPolicy, Observed, Stage, Worker, daemon, ended, switch,
+    JobPolicy, Observed, Stage, Worker, daemon, ended,
     replacement_backoff::{until, written},
-    update,
+    switch, update,
 };
 use crate::{
     Action, Plan,
@@ -93,7 +93,7 @@ fn way_out(job_policy: JobPolicy) -> String {
     match job_policy {
         JobPolicy::KillAfter(deadline) => {
             format!("; at {} the pod is deleted and its running jobs are killed (annotation `{DRAIN_DEADLINE}`)", written(deadline))
-        },
+        }
         JobPolicy::Wait | JobPolicy::KillNow => format!(
             "; the pod is deleted when its jobs have ended; to delete it sooner and kill its jobs, annotate it with `{FORCE_DELETE}: \"true\"` \
              or with `{DRAIN_DEADLINE}` and a time"

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::{condition::Reason, slurm_node::POD_GONE};
 
-use super::{StaleNode, Hold, InSlurm, Observed, Stage, Worker};
+use super::{Hold, InSlurm, Observed, Stage, StaleNode, Worker};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, Room, Verdict, gate},
@@ -15,7 +15,11 @@ use crate::{
 
 /// Sets DOWN, in one call, the nodes that may get or have jobs although their pod is gone or has ended.
 pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) {
-    let stale_nodes = observed.stale_nodes.iter().filter(|stale_node| haunts(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm));
+    let stale_nodes = observed
+        .stale_nodes
+        .iter()
+        .filter(|stale_node| haunts(&stale_node.in_slurm))
+        .map(|stale_node| (&stale_node.node, &stale_node.in_slurm));
     // A pod that has ended is deleted once Slurm reports no job there. Without this, Slurm would report the job forever.
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
     let ended = ended.filter(|worker| haunts(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
@@ -43,7 +47,10 @@ pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, p
     let mut free = Vec::new();
     for creation in creations {
         let haunted_by = |pod: &String, node: &String| {
-            observed.stale_nodes.iter().find(|stale_node| (stale_node.pod == *pod || stale_node.node == *node) && haunts(&stale_node.in_slurm))
+            observed
+                .stale_nodes
+                .iter()
+                .find(|stale_node| (stale_node.pod == *pod || stale_node.node == *node) && haunts(&stale_node.in_slurm))
         };
         match &creation {
             Action::CreateWorker { name, hostname, .. } if let Some(StaleNode { node, in_slurm, .. }) = haunted_by(name, hostname) => {

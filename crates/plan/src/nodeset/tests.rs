@@ -1,9 +1,9 @@
 mod daemon;
-mod stale_node;
 mod hold;
 mod model;
 mod removal;
 mod scale_in;
+mod stale_node;
 
 use std::sync::LazyLock;
 

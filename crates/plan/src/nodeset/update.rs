@@ -103,8 +103,8 @@ mod tests {
     use super::super::tests::{busy, drained, idle, observed, unregistered, worker};
     use super::*;
     use crate::{
-        nodeset::{Hold, InSlurm},
         missing,
+        nodeset::{Hold, InSlurm},
     };
     use jiff::Timestamp;
 

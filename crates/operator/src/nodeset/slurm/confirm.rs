@@ -30,7 +30,8 @@ impl Cluster<'_> {
         let leaving: Vec<&Worker> = workers.iter().filter(|worker| wanted.contains(worker.uid.as_str())).collect();
         // Workers that may be deleted with running jobs need no confirmation. The deletion itself makes sure that it is still the same pod.
         let now = self.context.clock.now();
-        let (permitted, leaving): (Vec<&Worker>, Vec<&Worker>) = leaving.into_iter().partition(|worker| worker.job_policy.may_kill_jobs(now));
+        let (permitted, leaving): (Vec<&Worker>, Vec<&Worker>) =
+            leaving.into_iter().partition(|worker| worker.job_policy.may_kill_jobs(now));
         if leaving.is_empty() {
             return false;
         }

@@ -142,7 +142,11 @@ fn the_host_says_why_it_takes_no_work(#[case] node: Option<Value>, #[case] cordo
 #[case::moment(json!({}), json!({ DRAIN_DEADLINE: READY_AT }), JobPolicy::KillAfter(moment(READY_AT)))]
 #[case::unreadable_pod(json!({ FORCE_DELETE: "true" }), json!({ DRAIN_DEADLINE: "soon" }), JobPolicy::Wait)]
 #[case::unreadable_nodeset(json!({ FORCE_DELETE: "yes" }), json!({}), JobPolicy::Wait)]
-fn a_pods_word_on_leaving_counts_before_that_of_its_nodeset(#[case] nodeset_says: Value, #[case] pod_says: Value, #[case] expected: JobPolicy) {
+fn a_pods_word_on_leaving_counts_before_that_of_its_nodeset(
+    #[case] nodeset_says: Value,
+    #[case] pod_says: Value,
+    #[case] expected: JobPolicy,
+) {
     let seen = Seen { in_slurm: drained(), ..seen() };
     assert_eq!(worker(&nodeset(0, &nodeset_says), annotated(&pod_says), seen).job_policy, expected);
 }

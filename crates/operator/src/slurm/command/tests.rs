@@ -77,7 +77,8 @@ async fn only_a_node_that_is_as_it_was_is_set_down(#[case] drain: &str, #[case] 
     if restarts {
         ground.sim.world(|world| world.nodes.get_mut("worker-0").map(|node| node.started_at += 1)).unwrap();
     }
-    let command = SlurmCommand::SetDown(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)]), "Pod is gone".to_owned());
+    let command =
+        SlurmCommand::SetDown(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)]), "Pod is gone".to_owned());
     command.carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     assert_eq!((record.is_down, record.reason.as_str()), (reason.is_some(), reason.unwrap_or(drain)));
@@ -192,7 +193,10 @@ async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] command: SlurmCo
 async fn only_a_record_that_is_out_of_use_is_forgotten(#[case] change: impl Fn(&mut NodeRecord), #[case] is_gone: bool) {
     let ground = Ground::new(change).await;
     let start = ground.start().await;
-    SlurmCommand::Forget(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)])).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Forget(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)]))
+        .carry_out(&ground.client)
+        .await
+        .unwrap();
     assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
     assert!(ground.sim.world(|world| world.nodes.contains_key("worker-1")), "nobody meant it");
 }

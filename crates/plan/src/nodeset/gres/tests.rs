@@ -53,7 +53,12 @@ use Detection::{Off, On, Unsaid};
 #[case::files_not_known(8, "gpu:8", None, &["gpu:8"])]
 fn these_places_agree(#[case] limit: u64, #[case] stated: &str, #[case] files: Option<Files>, #[case] in_slurm: &[&str]) {
     let condition_update = agreement(&places(limit, stated, files, in_slurm)).unwrap();
-    assert_eq!((condition_update.status, condition_update.reason), (ConditionStatus::True, Reason::AllReady), "{}", condition_update.message);
+    assert_eq!(
+        (condition_update.status, condition_update.reason),
+        (ConditionStatus::True, Reason::AllReady),
+        "{}",
+        condition_update.message
+    );
 }
 
 #[rstest]

@@ -2,8 +2,8 @@ use rstest::rstest;
 
 use super::{
     super::{
-        StaleNode, InSlurm, Stage,
-        tests::{busy, drained, stale_node, idle, observed, unknown, unregistered, worker},
+        InSlurm, Stage, StaleNode,
+        tests::{busy, drained, idle, observed, stale_node, unknown, unregistered, worker},
     },
     *,
 };
@@ -30,7 +30,10 @@ fn there(start: i64, end: i64, flags: &[&str], nodes: &[&str]) -> Seen {
 
 #[allow(clippy::unnecessary_wraps, reason = "a table reads better with it")]
 fn made_for(start: i64) -> Option<(ConditionUpdate, Timestamp)> {
-    Some((ConditionUpdate { type_: RESERVATION_CREATED, status: ConditionStatus::True, reason: Reason::Created, message: "was there".into() }, at(start)))
+    Some((
+        ConditionUpdate { type_: RESERVATION_CREATED, status: ConditionStatus::True, reason: Reason::Created, message: "was there".into() },
+        at(start),
+    ))
 }
 
 fn maintenance(wanted: Schedule, seen: Seen, said: Option<(ConditionUpdate, Timestamp)>) -> Maintenance {
@@ -59,7 +62,9 @@ fn booking(plan: &Plan) -> &Booking {
 }
 
 fn condition_update(plan: &Plan) -> (ConditionStatus, Reason, String) {
-    let [ConditionUpdate { status, reason, message, .. }] = plan.report.condition_updates.as_slice() else { panic!("{:?}", plan.report.condition_updates) };
+    let [ConditionUpdate { status, reason, message, .. }] = plan.report.condition_updates.as_slice() else {
+        panic!("{:?}", plan.report.condition_updates)
+    };
     (*status, *reason, message.clone())
 }
 

@@ -181,7 +181,11 @@ fn many_nodes_that_should_be_elsewhere_need_one_reading() {
     true
 )]
 #[case::whoever_goes_is_not_judged(&[Worker { stage: Stage::Going, ..on(wrong(None), 0, idle()) }], None, true)]
-fn a_condition_says_whether_all_is_applied(#[case] workers: &[Worker], #[case] expected: Option<(ConditionStatus, &str)>, #[case] settled: bool) {
+fn a_condition_says_whether_all_is_applied(
+    #[case] workers: &[Worker],
+    #[case] expected: Option<(ConditionStatus, &str)>,
+    #[case] settled: bool,
+) {
     let (condition_update, is_settled) = annotations_applied(workers);
     assert_eq!(is_settled, settled);
     assert_eq!(condition_update.as_ref().map(|condition_update| condition_update.status), expected.map(|(status, _)| status));

@@ -6,11 +6,11 @@ use rstest::rstest;
 use super::*;
 use crate::{
     gate::Answer,
+    missing,
     nodeset::{
-        InSlurm, Stage, ReplacementBackoff, nodeset,
+        InSlurm, ReplacementBackoff, Stage, nodeset,
         tests::{idle, observed, unknown, unregistered, words, worker},
     },
-    missing,
 };
 
 fn at(second: i64) -> Timestamp {
@@ -155,7 +155,8 @@ impl World {
         let workers: Vec<Worker> = self.workers.values().map(|(worker, _)| worker.clone()).collect();
         self.backoff.saw(&workers, at(self.second));
         let replicas = usize::try_from(REPLICAS).unwrap();
-        let plan = nodeset(Observed { backoff: &self.backoff, max_unavailable: BUDGET, now: at(self.second), ..observed(&workers, replicas) });
+        let plan =
+            nodeset(Observed { backoff: &self.backoff, max_unavailable: BUDGET, now: at(self.second), ..observed(&workers, replicas) });
         self.backoff.count(&plan.actions, &workers, at(self.second));
         for action in &plan.actions {
             match action {

@@ -36,7 +36,13 @@ fn host() -> impl Strategy<Value = Option<Host>> {
 }
 
 fn job_policy() -> impl Strategy<Value = JobPolicy> {
-    prop::sample::select(vec![JobPolicy::Wait, JobPolicy::Wait, JobPolicy::KillAfter(at(0)), JobPolicy::KillAfter(at(1)), JobPolicy::KillNow])
+    prop::sample::select(vec![
+        JobPolicy::Wait,
+        JobPolicy::Wait,
+        JobPolicy::KillAfter(at(0)),
+        JobPolicy::KillAfter(at(1)),
+        JobPolicy::KillNow,
+    ])
 }
 
 fn phase() -> impl Strategy<Value = Phase> {
@@ -68,7 +74,8 @@ fn world() -> impl Strategy<Value = World> {
     let stale_nodes = prop::collection::btree_map(0..20_u32, in_slurm(), 0..6);
     (fleet(), stale_nodes, any::<bool>()).prop_map(|(fleet, stale_nodes, run_pre_stop)| {
         let is_free = |ordinal: &u32| fleet.iter().all(|worker| worker.slot != Slot::Ordinal(*ordinal));
-        let stale_nodes = stale_nodes.into_iter().filter(|(ordinal, _)| is_free(ordinal)).map(|(ordinal, in_slurm)| stale_node(ordinal, in_slurm));
+        let stale_nodes =
+            stale_nodes.into_iter().filter(|(ordinal, _)| is_free(ordinal)).map(|(ordinal, in_slurm)| stale_node(ordinal, in_slurm));
         World { stale_nodes: stale_nodes.collect(), fleet, run_pre_stop }
     })
 }
@@ -80,7 +87,11 @@ impl World {
 
     fn in_slurm(&self, node: &str) -> &InSlurm {
         let workers = self.fleet.iter().map(|worker| (&worker.node, &worker.in_slurm));
-        workers.chain(self.stale_nodes.iter().map(|stale_node| (&stale_node.node, &stale_node.in_slurm))).find(|(name, _)| *name == node).unwrap().1
+        workers
+            .chain(self.stale_nodes.iter().map(|stale_node| (&stale_node.node, &stale_node.in_slurm)))
+            .find(|(name, _)| *name == node)
+            .unwrap()
+            .1
     }
 
     fn update(&mut self, nodes: &[String], change: impl Fn(&mut InSlurm)) {
@@ -104,7 +115,8 @@ impl World {
 
     fn create(&mut self, ordinal: u32) {
         let new = worker(ordinal, Stage::Ready, idle());
-        let before = self.stale_nodes.iter().position(|stale_node| stale_node.pod == new.name).map(|at| self.stale_nodes.remove(at).in_slurm);
+        let before =
+            self.stale_nodes.iter().position(|stale_node| stale_node.pod == new.name).map(|at| self.stale_nodes.remove(at).in_slurm);
         let is_known = before.as_ref().is_some_and(|before| before.is_registered == Answer::Yes);
         let mut in_slurm = before.filter(|_| is_known).unwrap_or_else(idle);
         assert_ne!(in_slurm.is_busy, Answer::Yes, "a job of the pod before would never end");

@@ -94,8 +94,7 @@ fn waiting_to_scale_in_says_why_and_what_to_do(#[case] job_policy: JobPolicy, #[
 fn not_knowing_is_said_as_well() {
     let workers = [worker(0, Stage::Ready, unknown()), worker(1, Stage::Ready, unknown()), worker(2, Stage::Ready, unknown())];
     let message = plan(&workers, 1).report.message();
-    let expected =
-        "waits to delete pod `w-2`: cannot tell whether that would kill jobs: nobody asked Slurm; and 1 more like it; the pod is deleted when";
+    let expected = "waits to delete pod `w-2`: cannot tell whether that would kill jobs: nobody asked Slurm; and 1 more like it; the pod is deleted when";
     assert!(message.starts_with(expected), "{message}");
 }
 
