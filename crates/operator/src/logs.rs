@@ -11,6 +11,6 @@ pub fn start() {
     if std::io::stderr().is_terminal() {
         lines.with_target(false).init();
     } else {
-        lines.json().flatten_event(true).with_current_span(false).with_span_list(false).init();
+        lines.json().flatten_event(true).with_current_span(true).with_span_list(false).init();
     }
 }

@@ -217,7 +217,7 @@ async fn write<K: Reported>(
     context.writer.apply_status(&resource, &namespace, &name, &body).await.map_err(Error::write(what))?;
     context.metrics.writes.get_or_create(&Write { verb: "status", kind: K::KIND }).inc();
     if let Some(ready) = ready {
-        tracing::info!(object = %key, ready = ready.status.as_str(), message = %ready.message, "reported");
+        tracing::info!(object = %key, ready = ready.status.as_str(), reason = ready.reason.as_str(), condition = %ready.message, "status updated");
         tell(object, &before, &ready, context);
     }
     context.memory.statuses.insert(key, SentStatus { before: object.resource_version(), status, at: now });

@@ -138,7 +138,7 @@ impl fmt::Display for Action {
             }
             Self::Unreserve { name } => write!(out, "unreserve `{name}`"),
             Self::Release => out.write_str("release the NodeSet"),
-            Self::SetAttribute { nodes, attribute } => write!(out, "set attribute of {}: {attribute}", nodes.join(", ")),
+            Self::SetAttribute { nodes, attribute } => write!(out, "update {}: {attribute}", nodes.join(", ")),
             Self::Describe { comments } => write!(out, "describe {}", comments.keys().cloned().collect::<Vec<_>>().join(", ")),
             Self::ShowConditions { pod, conditions } => {
                 write!(out, "show on pod `{}`: {}", pod.name, conditions.keys().cloned().collect::<Vec<_>>().join(", "))

@@ -3,7 +3,17 @@
 //! Reconciles of one resource never run concurrently. Each has a deadline. A panic is caught, counted, reported on the resource and retried, like any
 //! other failure. A failing resource never stops another.
 
-use std::{any::Any, convert::Infallible, fmt::Debug, future::Future, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    convert::Infallible,
+    fmt::Debug,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture};
 use kube::{
@@ -16,6 +26,7 @@ use kube::{
 };
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     backoff::Backoff,
@@ -29,6 +40,9 @@ const CONCURRENCY: u16 = 8;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Backoff of deleted objects is dropped on each failure while there are fewer objects than this, so that it is cheap.
 const CHEAP_SWEEP: usize = 1000;
+
+/// Reconciles of this process so far: the `id` in the log lines of one reconcile.
+static RECONCILES: AtomicU64 = AtomicU64::new(1);
 
 /// Time of the next reconcile if nothing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +81,7 @@ pub async fn run<K, R>(
     applier(Passes::start, Passes::retry, context, roots, queue, config)
         .for_each(|outcome| {
             if let Err(Error::ObjectNotFound(object)) = outcome {
-                tracing::debug!(%object, "gone before its pass");
+                tracing::debug!(%object, "deleted before its reconcile");
             }
             std::future::ready(())
         })
@@ -89,7 +103,10 @@ where
 {
     /// Reconciles in a separate task, so that reconciles use all processors.
     fn start(object: Arc<K>, context: Arc<Self>) -> BoxFuture<'static, Result<Action, Failure<R::Error>>> {
-        let task = tokio::spawn(context.pass(object));
+        // A span of its own: a spawned task does not inherit the caller's.
+        let id = RECONCILES.fetch_add(1, Ordering::Relaxed);
+        let span = tracing::info_span!("reconcile", controller = context.name, object = %ObjectRef::from_obj(object.as_ref()), id);
+        let task = tokio::spawn(context.pass(object).instrument(span));
         async move { task.await.unwrap_or_else(|error| Err(Failure::Panicked(error.to_string()))) }.boxed()
     }
 
@@ -114,7 +131,7 @@ where
             }
             Err(failure) if failure.class() == Class::Moot => Err(failure),
             Err(failure) => {
-                tracing::warn!(controller = self.name, object = %ObjectRef::from_obj(object.as_ref()), error = chain(&failure), "pass failed");
+                tracing::warn!(error = chain(&failure), "reconcile failed");
                 // Best effort, and never longer than a reconcile itself: the cause of the failure may affect this too.
                 let shown = std::panic::AssertUnwindSafe(self.reconciler.report_failure(object, &failure)).catch_unwind();
                 let _ = timeout(DEADLINE, shown).await;

@@ -277,7 +277,7 @@ impl fmt::Display for SlurmCommand {
             Self::Undrain(nodes) => write!(out, "undrain {}", nodes.join(",")),
             Self::Resume(nodes) => write!(out, "resume {}", nodes.join(",")),
             Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
-            Self::SetAttribute(nodes, attribute) => write!(out, "set attribute of {}: {attribute}", nodes.join(",")),
+            Self::SetAttribute(nodes, attribute) => write!(out, "update {}: {attribute}", nodes.join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),
             Self::Forget(nodes) => write!(out, "forget {}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
             Self::Reserve(name, Some(booking)) => {

@@ -192,8 +192,8 @@ impl NodeAttribute {
 impl fmt::Display for NodeAttribute {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Topology(attribute) if attribute.is_empty() => out.write_str("no topology"),
-            Self::Topology(attribute) => write!(out, "topology {attribute}"),
+            Self::Topology(path) if path.is_empty() => out.write_str("no topology"),
+            Self::Topology(path) => write!(out, "topology {path}"),
             Self::Features { all, active } if all == active => write!(out, "features {}", all.join(",")),
             Self::Features { all, active } => write!(out, "features {}, active {}", all.join(","), active.join(",")),
         }

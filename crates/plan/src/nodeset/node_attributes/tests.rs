@@ -44,10 +44,10 @@ fn actions(worker: Worker) -> Vec<String> {
 
 #[rstest]
 #[case::same("t:s1", "t:s1", &[])]
-#[case::another("t:s2", "t:s1", &["attribute w-0: topology t:s2"])]
-#[case::at_registration("t:s2", "", &["attribute w-0: topology t:s2"])]
+#[case::another("t:s2", "t:s1", &["update w-0: topology t:s2"])]
+#[case::at_registration("t:s2", "", &["update w-0: topology t:s2"])]
 #[case::absent_leaves_what_others_set("-", "t:s1", &[])]
-#[case::empty_clears("", "t:s1", &["attribute w-0: no topology"])]
+#[case::empty_clears("", "t:s1", &["update w-0: no topology"])]
 #[case::empty_and_clear("", "", &[])]
 fn topology_follows_the_kubernetes_node(#[case] wanted: &str, #[case] is: &str, #[case] expected: &[&str]) {
     assert_eq!(actions(on(host(wanted, ""), 0, has(is, "w", idle()))), expected);
@@ -55,10 +55,10 @@ fn topology_follows_the_kubernetes_node(#[case] wanted: &str, #[case] is: &str, 
 
 #[rstest]
 #[case::none("", "w", &[])]
-#[case::new("gpu,ib", "w,fast", &["attribute w-0: features w,fast,k8s/gpu,k8s/ib"])]
+#[case::new("gpu,ib", "w,fast", &["update w-0: features w,fast,k8s/gpu,k8s/ib"])]
 #[case::there("gpu,ib", "k8s/ib,w,k8s/gpu", &[])]
-#[case::one_goes("ib", "k8s/gpu,w,k8s/ib,fast", &["attribute w-0: features w,fast,k8s/ib"])]
-#[case::all_go("", "k8s/gpu,w", &["attribute w-0: features w"])]
+#[case::one_goes("ib", "k8s/gpu,w,k8s/ib,fast", &["update w-0: features w,fast,k8s/ib"])]
+#[case::all_go("", "k8s/gpu,w", &["update w-0: features w"])]
 #[case::nothing_would_be_left_and_slurm_cannot_be_told_so("", "k8s/gpu", &[])]
 fn features_of_ours_are_replaced_and_others_stay(#[case] wanted: &str, #[case] are: &str, #[case] expected: &[&str]) {
     assert_eq!(actions(on(host("-", wanted), 0, has("", are, idle()))), expected);
@@ -67,7 +67,7 @@ fn features_of_ours_are_replaced_and_others_stay(#[case] wanted: &str, #[case] a
 #[test]
 fn what_is_active_is_kept_apart() {
     let record = InSlurm { active_features: list("w"), ..has("", "w,slow,k8s/gpu", idle()) };
-    assert_eq!(actions(on(host("-", "gpu"), 0, record)), ["attribute w-0: features w,slow,k8s/gpu, active w,k8s/gpu"]);
+    assert_eq!(actions(on(host("-", "gpu"), 0, record)), ["update w-0: features w,slow,k8s/gpu, active w,k8s/gpu"]);
 }
 
 #[rstest]
@@ -89,9 +89,9 @@ fn only_a_registered_worker_of_which_all_is_known_is_placed(#[case] worker: Work
 fn one_call_does_for_all_that_are_told_the_same() {
     let workers: Vec<Worker> = (0..6).map(|n| on(host(if n % 2 == 0 { "t:s0" } else { "t:s1" }, "gpu"), n, has("", "w", idle()))).collect();
     let expected = [
-        "attribute w-0, w-2, w-4: topology t:s0",
-        "attribute w-1, w-3, w-5: topology t:s1",
-        "attribute w-0, w-1, w-2, w-3, w-4, w-5: features w,k8s/gpu",
+        "update w-0, w-2, w-4: topology t:s0",
+        "update w-1, w-3, w-5: topology t:s1",
+        "update w-0, w-1, w-2, w-3, w-4, w-5: features w,k8s/gpu",
     ];
     assert_eq!(planned(&workers, Moves::Now).0, expected);
 }
@@ -104,7 +104,7 @@ fn wrong(features: Option<Result<BTreeSet<String>, String>>) -> Host {
 fn a_wrong_annotation_keeps_nothing_else_from_being_done() {
     let features = host("-", "gpu").features;
     let workers = [on(wrong(features), 0, has("t:s1", "w", idle())), on(host("t:s2", ""), 1, has("", "w", idle()))];
-    assert_eq!(planned(&workers, Moves::Now).0, ["attribute w-1: topology t:s2", "attribute w-0: features w,k8s/gpu"]);
+    assert_eq!(planned(&workers, Moves::Now).0, ["update w-1: topology t:s2", "update w-0: features w,k8s/gpu"]);
     let workers = [on(wrong(Some(Err("annotation `f` is wrong".into()))), 0, has("t:s1", "w,k8s/ib", idle()))];
     assert_eq!(planned(&workers, Moves::Now).0, [""; 0]);
 }
@@ -115,7 +115,7 @@ fn refused(attribute: NodeAttribute, in_slurm: InSlurm) -> InSlurm {
 
 #[rstest]
 #[case::the_same("t:s9", &[], Some(MINUTE))]
-#[case::another_by_now("t:s1", &["attribute w-0: topology t:s1"], None)]
+#[case::another_by_now("t:s1", &["update w-0: topology t:s1"], None)]
 #[case::gone_by_now("-", &[], None)]
 fn what_slurm_refused_is_not_repeated_until_something_changes(
     #[case] wanted: &str,
@@ -133,7 +133,7 @@ fn misplaced(features: &str, wanted: &str) -> Worker {
 
 #[rstest]
 #[case::it_has_its_features(misplaced("w,k8s/gpu", "gpu"), Moves::Now, &["reconfigure Slurm: the features of node w-0 ask for other partitions than those it is in"], None)]
-#[case::it_gets_others_first(misplaced("w,k8s/gpu", "ib"), Moves::Now, &["attribute w-0: features w,k8s/ib"], None)]
+#[case::it_gets_others_first(misplaced("w,k8s/gpu", "ib"), Moves::Now, &["update w-0: features w,k8s/ib"], None)]
 #[case::slurm_just_read_it(misplaced("w", ""), Moves::After(MINUTE), &[], Some(MINUTE))]
 #[case::it_does_not_help(misplaced("w", ""), Moves::Never, &[], None)]
 #[case::just_told(Worker { in_slurm: InSlurm { hold: Hold::Unknown, ..misplaced("w", "").in_slurm }, ..misplaced("w", "") }, Moves::Now, &[], None)]
