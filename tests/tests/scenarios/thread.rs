@@ -93,7 +93,11 @@ async fn a_scale_in_that_cannot_be_judged_removes_nothing(slurm: &Slurm) {
             return Err("it has not seen the change yet".to_owned());
         }
         let conditions = object["status"]["conditions"].to_string();
-        if conditions.contains("Slurm") && conditions.contains("unknown") { Ok(()) } else { Err(conditions) }
+        if conditions.contains("Slurm") && conditions.contains("cannot tell whether that would kill jobs") {
+            Ok(())
+        } else {
+            Err(conditions)
+        }
     })
     .await
     .unwrap();
