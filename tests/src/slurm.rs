@@ -114,6 +114,16 @@ impl Slurm {
         ready_condition(&self.resource(kind, name)?)
     }
 
+    /// Waits until the resource is not ready for a reason that `is_meant` accepts. It may report another one for a moment, such as a command that
+    /// Slurm has not confirmed yet.
+    pub async fn until_not_ready(&self, kind: &str, name: &str, is_meant: impl Fn(&str) -> bool) -> Result<(), Failure> {
+        eventually(&format!("the {kind} to say why it is not ready"), async || match self.is_ready(kind, name) {
+            Err(why) if is_meant(&why) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await
+    }
+
     /// One of our resources.
     pub fn resource(&self, kind: &str, name: &str) -> Result<Value, String> {
         let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{kind}s/{name}", self.namespace);

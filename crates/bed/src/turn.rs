@@ -51,7 +51,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until this machine has room, also for so many inotify instances. Whoever is alone has.
+    /// Waits until this machine has room, also for this number of inotify instances. The only turn always has room.
     pub async fn take(cache: &Cache, watchers: usize) -> Result<Self, Failure> {
         let cache = cache.clone();
         let waiting = tokio::task::spawn_blocking(move || Self::take_blocking(&cache, watchers));
@@ -95,7 +95,7 @@ fn note_wait(waited: Duration) {
     }
 }
 
-/// What the machine has left.
+/// Free capacity of the machine.
 struct Room {
     busy: f64,
     memory: u64,
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(held(&cache, INSIDE), [""; 0]);
         fs::write(cache.path("lock/turn-of-one-who-was-killed"), "").unwrap();
         assert_eq!(held(&cache, INSIDE), [""; 0]);
-        assert!(!cache.path("lock/turn-of-one-who-was-killed").exists(), "it is in the way of nobody and grows in number");
+        assert!(!cache.path("lock/turn-of-one-who-was-killed").exists(), "the lock of a killed process is removed");
         fs::remove_dir_all(cache.root()).unwrap();
     }
 }

@@ -138,7 +138,7 @@ fn tell(controller: &SlurmController, action: &Action, context: &Context) {
             context.say(controller, events::Kind::Normal, "ConfigurationPublished", "Update", "a new configuration is published");
         }
         Action::DeletePod { pod, why, .. } => {
-            let message = format!("pod `{}` is deleted, to be made anew: {why}", pod.name);
+            let message = format!("pod `{}` is deleted and recreated: {why}", pod.name);
             context.say(controller, events::Kind::Warning, "PodReplaced", "Delete", &message);
         }
         Action::Reconfigure { why } => context.say(controller, events::Kind::Normal, "Reconfigured", "Update", why),

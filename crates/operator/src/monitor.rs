@@ -63,7 +63,7 @@ pub(crate) struct Definition {
     metadata: ObjectMeta,
     spec: Versions,
     #[serde(default)]
-    status: ConditionStatus,
+    status: DefinitionStatus,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -78,7 +78,7 @@ struct Version {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct ConditionStatus {
+struct DefinitionStatus {
     #[serde(default)]
     conditions: Vec<Condition>,
 }

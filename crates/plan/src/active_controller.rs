@@ -54,7 +54,7 @@ pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> A
     // Two pods report active for a moment during each hand-back: the label stays, or moves to the one that was first.
     let Some((chosen, claim)) = claims.min_by_key(|(pod, record)| (!pod.is_active, record.since)).copied() else {
         active_controller.actions.extend(known.values().filter_map(|(pod, record)| fence_impostor(pod, record)));
-        active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, nobody(pods, roles)));
+        active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, none_active(pods, roles)));
         return active_controller;
     };
     active_controller.active.clone_from(&chosen.id.name);
@@ -107,7 +107,8 @@ fn move_label(pod: &ControllerPod, chosen: &PodId) -> Option<Action> {
     (is_chosen != pod.is_active).then(|| Action::MarkPod { pod: pod.id.clone(), marks })
 }
 
-fn nobody(pods: &[ControllerPod], roles: &Roles) -> String {
+/// Names each slurmctld with its role, if none is active.
+fn none_active(pods: &[ControllerPod], roles: &Roles) -> String {
     let said = |pod: &ControllerPod| match roles.by_pod.get(&pod.id.name).filter(|record| record.uid == pod.id.uid) {
         Some(record) => format!("`{}` {}", pod.id.name, record.in_words()),
         None => format!("`{}` was not asked yet", pod.id.name),

@@ -152,7 +152,7 @@ fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
         return;
     }
     let creations = without_taken_hostnames(missing, observed, plan);
-    let creations = stale_node::without_haunted(creations, observed, plan);
+    let creations = stale_node::without_stale_nodes(creations, observed, plan);
     let creations = record::without_outdated(creations, observed, plan);
     let creations = claim::without_claims_that_go(creations, observed, plan);
     plan.actions.extend(creations);

@@ -24,7 +24,7 @@ impl Plan {
 /// State of a resource, for its conditions. It is ready if it waits for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Unmet preconditions; the first one sets the `Ready` condition.
+    /// Missing preconditions; the first one sets the `Ready` condition.
     pub waits: Vec<Wait>,
     /// Message if nothing is waited for.
     pub summary: String,
@@ -36,7 +36,7 @@ pub struct Report {
     pub moments: BTreeMap<&'static str, Timestamp>,
 }
 
-/// An unmet precondition.
+/// A missing precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub reason: Reason,

@@ -158,8 +158,7 @@ async fn a_node_that_does_not_match_any_more(scene: &Scene<'_>, node: &str) {
     })
     .await
     .unwrap();
-    let why = scene.slurm.is_ready("nodeset", WORKER).unwrap_err();
-    assert!(why.contains("jobs are running there"), "{why}");
+    scene.slurm.until_not_ready("nodeset", WORKER, |why| why.contains("jobs are running there")).await.unwrap();
     scene.end(job).await;
     let took = scene.until_no_pod(node).await;
     eprintln!("unlabelled node: its worker left within {} of the end of its job", seconds(took));

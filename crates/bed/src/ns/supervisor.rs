@@ -39,9 +39,13 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Starts listening at `socket`.
     pub(super) fn listen(socket: &Path) -> Result<Self, Failure> {
-        // Left by an earlier run of this node; its listener is gone.
-        let _ = std::fs::remove_file(socket);
-        let listener = UnixListener::bind(socket).context(|| format!("could not listen at {}", socket.display()))?;
+        let what = || format!("could not listen at {}", socket.display());
+        // Bound under another name: the file exists before the kernel listens, and whoever waits for the file would be refused. Either file may be
+        // left from an earlier run of this node; its listener is gone.
+        let new = socket.with_extension("new");
+        let _ = std::fs::remove_file(&new);
+        let listener = UnixListener::bind(&new).context(what)?;
+        std::fs::rename(&new, socket).context(what)?;
         let (sender, requests) = mpsc::channel();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {

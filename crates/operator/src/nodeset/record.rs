@@ -86,7 +86,7 @@ pub(super) fn observe_needs(
             Ok((found, _)) if let Some(whom) = found.get(*node) => Needed::By(whom.clone()),
             Ok((_, true)) => Needed::ByNobody,
             Ok((_, false)) => {
-                Needed::Unknown("jobs and reservations may have come since Slurm was asked for them; it is asked anew".to_owned())
+                Needed::Unknown("jobs and reservations may have been created since Slurm was queried; it is queried again".to_owned())
             }
         };
     }

@@ -42,7 +42,7 @@ pub fn partitions_have_jobs(snapshot: Option<&Snapshot>, partitions: &[String], 
     match unclear {
         Some(why) => Answer::Unknown(why),
         None if snapshot.queue_age(now).is_none_or(|age| age > FRESH) => {
-            Answer::Unknown("jobs may have come since Slurm's queue was read; it is read anew".to_owned())
+            Answer::Unknown("jobs may have been submitted since the queue was read; it is read again".to_owned())
         }
         None => Answer::No,
     }
@@ -63,7 +63,7 @@ pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str],
         }
     }
     if found.is_empty() && snapshot.queue_age(now).is_none_or(|age| age > FRESH) {
-        return Err("jobs may have come since Slurm's queue was read; it is read anew".to_owned());
+        return Err("jobs may have been submitted since the queue was read; it is read again".to_owned());
     }
     Ok(found)
 }

@@ -155,7 +155,7 @@ pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
                 say(
                     ConditionStatus::True,
                     Reason::ReservationRefused,
-                    format!("nobody wants it any more, and {why}"),
+                    format!("it is no longer wanted, and {why}"),
                     Some(reserved.start),
                     plan,
                 );

@@ -18,17 +18,17 @@ pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) {
     let stale_nodes = observed
         .stale_nodes
         .iter()
-        .filter(|stale_node| haunts(&stale_node.in_slurm))
+        .filter(|stale_node| may_hold_jobs(&stale_node.in_slurm))
         .map(|stale_node| (&stale_node.node, &stale_node.in_slurm));
     // A pod that has ended is deleted once Slurm reports no job there. Without this, Slurm would report the job forever.
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
-    let ended = ended.filter(|worker| haunts(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
+    let ended = ended.filter(|worker| may_hold_jobs(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
     plan.actions.extend(down(stale_nodes.chain(ended)));
 }
 
 /// The action that sets those of `stale_nodes` DOWN that may get or have jobs, or `None` if there are none.
 pub(super) fn set_down<'a>(stale_nodes: impl Iterator<Item = &'a StaleNode>) -> Option<Action> {
-    down(stale_nodes.filter(|stale_node| haunts(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm)))
+    down(stale_nodes.filter(|stale_node| may_hold_jobs(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm)))
 }
 
 fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> Option<Action> {
@@ -43,17 +43,17 @@ pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
 
 /// Those of `creations` without a stale node that may get or have jobs. A job of the former pod would count as running on the new pod forever, so the
 /// node is set DOWN first. That takes a moment, and only a longer wait is reported.
-pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
+pub(super) fn without_stale_nodes(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
     let mut free = Vec::new();
     for creation in creations {
-        let haunted_by = |pod: &String, node: &String| {
+        let stale_node_of = |pod: &String, node: &String| {
             observed
                 .stale_nodes
                 .iter()
-                .find(|stale_node| (stale_node.pod == *pod || stale_node.node == *node) && haunts(&stale_node.in_slurm))
+                .find(|stale_node| (stale_node.pod == *pod || stale_node.node == *node) && may_hold_jobs(&stale_node.in_slurm))
         };
         match &creation {
-            Action::CreateWorker { name, hostname, .. } if let Some(StaleNode { node, in_slurm, .. }) = haunted_by(name, hostname) => {
+            Action::CreateWorker { name, hostname, .. } if let Some(StaleNode { node, in_slurm, .. }) = stale_node_of(name, hostname) => {
                 if in_slurm.hold == Hold::ByOthers {
                     plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{name}`: {}", why_it_lasts(node, in_slurm)));
                 }
@@ -64,8 +64,8 @@ pub(super) fn without_haunted(creations: Vec<Action>, observed: &Observed<'_>, p
     free
 }
 
-/// True if jobs may be sent there, or are there and would never end. A drained and empty node does no harm, whoever drained it.
-fn haunts(in_slurm: &InSlurm) -> bool {
+/// True if Slurm may start jobs there, or has jobs there that would never end. A drained and empty node does no harm, whoever drained it.
+fn may_hold_jobs(in_slurm: &InSlurm) -> bool {
     let is_up = in_slurm.is_registered == Answer::Yes && !in_slurm.has("Down");
     is_up
         && match in_slurm.hold {
@@ -92,8 +92,8 @@ fn may_set_down(node: &str, in_slurm: &InSlurm) -> bool {
 
 fn why_it_lasts(node: &str, in_slurm: &InSlurm) -> String {
     format!(
-        "in Slurm jobs of the pod that is gone still hold node `{node}`, and somebody drained it (`{}`), so it is left alone; Slurm lets go of them \
-         after its SlurmdTimeout, or sooner if you set the node down",
+        "in Slurm jobs of the deleted pod still hold node `{node}`, which someone else drained (`{}`), so it is not changed; Slurm requeues them \
+         after its SlurmdTimeout, or sooner if you set the node DOWN",
         in_slurm.reason
     )
 }

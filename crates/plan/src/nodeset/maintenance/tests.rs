@@ -201,7 +201,7 @@ fn what_slurm_refuses_is_quoted_and_not_repeated_at_once() {
     };
     let (status, reason, message) = condition_update(&planned(&in_use, 70));
     assert_eq!((status, reason), (ConditionStatus::True, Reason::ReservationRefused));
-    assert!(message.contains("nobody wants it any more") && message.contains("2055"), "{message}");
+    assert!(message.contains("it is no longer wanted") && message.contains("2055"), "{message}");
 }
 
 #[test]

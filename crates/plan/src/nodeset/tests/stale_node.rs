@@ -55,7 +55,7 @@ fn only_a_wait_that_lasts_is_reported() {
     assert_eq!(report.reason(), Reason::WaitingForSlurm);
     assert_eq!(
         report.message(),
-        "waits to create pod `w-0`: in Slurm jobs of the pod that is gone still hold node `w-0`, and somebody drained it (`bad disk`), so it is left \
-         alone; Slurm lets go of them after its SlurmdTimeout, or sooner if you set the node down"
+        "waits to create pod `w-0`: in Slurm jobs of the deleted pod still hold node `w-0`, which someone else drained (`bad disk`), so it is not \
+         changed; Slurm requeues them after its SlurmdTimeout, or sooner if you set the node DOWN"
     );
 }
