@@ -17,6 +17,8 @@ use crate::{ConfigMapKeyRef, External, PodTemplate, Raw, SecretKeyRef, ServiceTe
     shortname = "slurmdbd",
     namespaced,
     status = "AccountingStatus",
+    printcolumn(name = "READY", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "STATUS", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     doc = "Accounting runs slurmdbd, which keeps the records of jobs in a database.",
     validation = rule::name_leaves_room("an Accounting", 52)

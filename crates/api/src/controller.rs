@@ -18,6 +18,8 @@ use crate::{ConfigMapKeyRef, External, LocalRef, Metrics, PodTemplate, Raw, Secr
     shortname = "slurmctld",
     namespaced,
     status = "ControllerStatus",
+    printcolumn(name = "READY", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "STATUS", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     doc = "Controller runs slurmctld and holds the configuration of its Slurm cluster.",
     validation = rule::name_leaves_room("a Controller", 42),

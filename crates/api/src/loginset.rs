@@ -21,6 +21,8 @@ use crate::{LocalRef, PodTemplate, Raw, SecretKeyRef, ServiceTemplate, rule, sch
     status = "LoginSetStatus",
     scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.replicas", label_selector_path = ".status.selector"),
     printcolumn(name = "REPLICAS", type_ = "integer", json_path = ".status.replicas"),
+    printcolumn(name = "READY", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "STATUS", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     doc = "LoginSet runs login pods, from which users submit jobs to a Controller.",
     validation = rule::name_leaves_room("a LoginSet", 63)

@@ -32,6 +32,7 @@ use crate::{LocalRef, PodTemplate, Raw, SecretKeyRef, UpdateStrategy, rule, sche
     printcolumn(name = "ALLOCATED", type_ = "integer", json_path = ".status.slurmAllocated", priority = 1),
     printcolumn(name = "DOWN", type_ = "integer", json_path = ".status.slurmDown", priority = 1),
     printcolumn(name = "DRAIN", type_ = "integer", json_path = ".status.slurmDrain", priority = 1),
+    printcolumn(name = "STATUS", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     doc = "NodeSet runs a set of slurmd pods for a Controller."
 )]

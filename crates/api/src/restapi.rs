@@ -17,6 +17,8 @@ use crate::{LocalRef, PodTemplate, Raw, ServiceTemplate, rule, schema};
     shortname = "slurmrestd",
     namespaced,
     status = "RestApiStatus",
+    printcolumn(name = "READY", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "STATUS", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     doc = "RestApi runs slurmrestd for a Controller.",
     validation = rule::name_leaves_room("a RestApi", 55)

@@ -21,6 +21,8 @@ use crate::{SecretKeyRef, rule, schema};
     status = "TokenStatus",
     printcolumn(name = "USER", type_ = "string", json_path = ".spec.username"),
     printcolumn(name = "IAT", type_ = "date", json_path = ".status.issuedAt"),
+    printcolumn(name = "READY", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "STATUS", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
     printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp"),
     doc = "Token keeps a fresh token of one Slurm user in a Secret."
 )]

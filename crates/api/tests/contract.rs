@@ -139,6 +139,9 @@ fn every_public_field_is_ours_and_every_field_of_ours_is_public_with_the_same_sh
     assert!(needless.is_empty(), "these do not differ: take them from the list: {needless:?}");
 }
 
+/// Columns beyond those of the public API: status and reason of the `Ready` condition.
+const ADDED_COLUMNS: [&str; 2] = ["READY", "STATUS"];
+
 #[test]
 fn kinds_have_the_public_names_columns_and_subresources() {
     let public: Vec<Value> = serde_json::from_str(include_str!("contract/kinds.json")).unwrap();
@@ -152,7 +155,11 @@ fn kinds_have_the_public_names_columns_and_subresources() {
         assert_eq!(definition["spec"]["scope"], expected["scope"]);
         assert_eq!(version["name"], expected["version"]);
         assert_eq!((&version["served"], &version["storage"]), (&json!(true), &json!(true)), "{kind}");
-        assert_eq!(version["additionalPrinterColumns"], expected["columns"], "{kind}");
+        let is_public = |column: &&Value| expected["columns"].as_array().is_some_and(|public| public.contains(column));
+        let (public, added): (Vec<&Value>, Vec<&Value>) = version["additionalPrinterColumns"].as_array().unwrap().iter().partition(is_public);
+        assert_eq!(json!(public), expected["columns"], "{kind}");
+        assert!(added.iter().all(|column| ADDED_COLUMNS.contains(&column["name"].as_str().unwrap())), "{kind}: {added:?}");
+        assert!(version["additionalPrinterColumns"].as_array().unwrap().iter().any(|column| column["name"] == "STATUS"), "{kind}");
         assert_eq!(version["subresources"], expected["subresources"], "{kind}");
         let mut names = definition["spec"]["names"].clone();
         names.as_object_mut().unwrap().retain(|_, value| *value != json!([]));
