@@ -156,7 +156,8 @@ fn kinds_have_the_public_names_columns_and_subresources() {
         assert_eq!(version["name"], expected["version"]);
         assert_eq!((&version["served"], &version["storage"]), (&json!(true), &json!(true)), "{kind}");
         let is_public = |column: &&Value| expected["columns"].as_array().is_some_and(|public| public.contains(column));
-        let (public, added): (Vec<&Value>, Vec<&Value>) = version["additionalPrinterColumns"].as_array().unwrap().iter().partition(is_public);
+        let (public, added): (Vec<&Value>, Vec<&Value>) =
+            version["additionalPrinterColumns"].as_array().unwrap().iter().partition(is_public);
         assert_eq!(json!(public), expected["columns"], "{kind}");
         assert!(added.iter().all(|column| ADDED_COLUMNS.contains(&column["name"].as_str().unwrap())), "{kind}: {added:?}");
         assert!(version["additionalPrinterColumns"].as_array().unwrap().iter().any(|column| column["name"] == "STATUS"), "{kind}");

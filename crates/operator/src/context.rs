@@ -147,3 +147,8 @@ pub(crate) fn resource(kind: ChildKind) -> ApiResource {
     let version = kind.api_version().rsplit('/').next().unwrap_or_default();
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(kind.group(), version, kind.as_str()), kind.plural())
 }
+
+/// The API resource of pods.
+pub(crate) fn pods() -> ApiResource {
+    ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&())
+}

@@ -1,6 +1,7 @@
 //! Reconciles a Controller.
 
 mod configuration;
+mod monitor;
 mod pods;
 mod references;
 mod trouble;
@@ -26,9 +27,9 @@ use slipway_runtime::{
     queue::{Next, Reconcile},
 };
 
-use crate::{act::act, context::Context, error::Error, monitor::keep_monitor, obstacle::report_obstacle, status};
+use crate::{act::act, context::Context, error::Error, obstacle::report_obstacle, status};
 
-use self::{configuration::Judged, references::Found};
+use self::{configuration::Judged, monitor::keep_monitor, references::Found};
 
 /// Secrets and the user's ConfigMaps are not watched, so they are read periodically, more often while one is missing.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -99,7 +100,7 @@ impl Reconcile<SlurmController> for Controllers {
             now: context.clock.now(),
         });
 
-        act(&plan.actions, None, context).await?;
+        act(&plan.actions, context).await?;
         let note = keep_monitor(&controller, slipway_render::monitor::monitor(&controller), context).await?;
         findings.extend(note.map(|words| Finding { weight: Weight::Warning, words }));
         plan.report.findings = findings;

@@ -11,6 +11,7 @@ mod controller;
 mod domain;
 mod error;
 pub mod generate;
+mod guarded;
 pub mod logs;
 mod manifest;
 mod memory;

@@ -1,7 +1,8 @@
 //! Reconciles NodeSets.
 
-pub(crate) mod adopt;
-pub(crate) mod claim;
+mod act;
+mod adopt;
+mod claim;
 mod cordon;
 mod count;
 mod deletion;
@@ -14,8 +15,8 @@ mod protect;
 mod reach;
 mod record;
 mod replacement_backoff;
-pub(crate) mod revision;
-pub(crate) mod shown;
+mod revision;
+mod shown;
 mod site;
 mod slurm;
 mod ssh;
@@ -32,17 +33,10 @@ use slipway_runtime::{
     queue::{Next, Reconcile},
 };
 
-use crate::{
-    act::{Workers, act, is_written_on_a_pod},
-    context::Context,
-    error::Error,
-    memory::BELIEVED_FOR,
-    observe::findings_of,
-    obstacle::report_obstacle,
-    status,
-};
+use crate::{context::Context, error::Error, memory::BELIEVED_FOR, observe::findings_of, obstacle::report_obstacle, status};
 
 use self::{
+    act::{Workers, act, is_written_on_a_pod, write_on_pods},
     adopt::without_owning_if_going,
     count::{count, keep_counts},
     picture::Picture,
@@ -85,7 +79,7 @@ impl Reconcile<NodeSet> for NodeSets {
         say(&picture, &mut plan.report);
         // The budget must count busy pods before they get the label.
         let shared: Vec<Action> = plan.actions.extract_if(.., |action| matches!(action, Action::Apply(_))).collect();
-        act(&shared, None, context).await?;
+        crate::act::act(&shared, context).await?;
         drop(turn);
 
         let is_unconfirmed = confirm(&picture, &mut plan.actions).await?;
@@ -125,14 +119,14 @@ async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Rep
     let on_pods: Vec<Action> = actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
     let render = |slot: &plan::Slot, hostname: &str| picture.pod(slot, hostname);
     let owner = Workers { nodeset, namespace: picture.namespace, owner_uid: picture.uid, render: &render };
-    let done = act(&actions, Some(&owner), context).await;
+    let done = act(&actions, &owner, context).await;
     record::tell_pruned(nodeset, &actions, stale_nodes, context);
     node_attributes::remember_move(nodeset, &actions, workers, context);
     for action in &actions {
         cluster.tell(action);
     }
     maintenance::announce(nodeset, &actions, context);
-    let shown = act(&on_pods, None, context).await;
+    let shown = write_on_pods(&on_pods, context).await;
     done?;
     status::report(*nodeset, report, |status| fill(picture, status), context).await?;
     shown

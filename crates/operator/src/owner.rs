@@ -1,4 +1,4 @@
-//! Checks with the API server, as the cache may be stale, that a child's owners are not terminating.
+//! Owners of objects: the controller of a pod, and checks with the API server, as the cache may be stale, that owners are not terminating.
 
 use kube::{
     Api, ResourceExt,
@@ -7,9 +7,9 @@ use kube::{
 };
 use serde_json::Value;
 use slipway_api::{API_VERSION, GROUP, child::ChildKey};
-use slipway_runtime::apply::Id;
+use slipway_runtime::{apply::Id, view::PodView};
 
-use crate::{context::Context, error::Error};
+use crate::{context::Context, error::Error, memory::is_recent};
 
 /// True if every owner that `desired` names and `live` lacks still exists and is not terminating. A child that does not exist lacks all owners.
 ///
@@ -37,4 +37,23 @@ pub(crate) async fn stays(kind: &str, object: Id<'_>, context: &Context) -> Resu
     let found = api.list(&ListParams::default().fields(&format!("metadata.name={name}"))).await;
     let found = found.map_err(Error::read(format!("{kind} `{namespace}/{name}`")))?;
     Ok(found.items.iter().any(|object| object.uid().as_deref() == Some(uid) && object.metadata.deletion_timestamp.is_none()))
+}
+
+/// True if the NodeSet with this UID controls the pod or has just adopted it.
+pub(crate) fn is_ours(pod: &PodView, uid: &str, context: &Context) -> bool {
+    match controller(pod) {
+        Some(controller) => controller == uid,
+        None => adopter(pod, context).is_some_and(|adopter| adopter == uid),
+    }
+}
+
+/// UID of the pod's controller.
+pub(crate) fn controller(pod: &PodView) -> Option<&str> {
+    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
+}
+
+/// The NodeSet that has just adopted the pod; the cache may not show it yet.
+pub(crate) fn adopter(pod: &PodView, context: &Context) -> Option<String> {
+    let (adopter, at) = context.memory.adopted.get(&pod.uid()?)?;
+    is_recent(at, context.clock.now()).then_some(adopter)
 }

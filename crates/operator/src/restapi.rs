@@ -58,7 +58,7 @@ impl Reconcile<RestApi> for RestApis {
 
         plan.report.findings = findings_of(Kind::RestApi, restapi.as_ref());
         status::note_findings(restapi.as_ref(), &plan.report.findings, context);
-        act(&plan.actions, None, context).await?;
+        act(&plan.actions, context).await?;
         status::report(restapi.as_ref(), &plan.report, |_| {}, context).await?;
         let look = if plan.report.reason() == Reason::SecretMissing { LOOK_SOON } else { LOOK_AGAIN };
         Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))

@@ -29,25 +29,18 @@ use slipway_api::{
     crd,
 };
 use slipway_plan::{
-    Report, Wait,
+    Wait,
     shape::{Difference, Shape},
 };
 use slipway_runtime::{
-    failure::Failure,
     health::Health,
     hub::{Filled, Hub},
     metrics::{Metrics, Watch},
-    queue::{Next, Reconcile},
     tasks::Tasks,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    context::Context,
-    error::Error,
-    monitor::{MonitorWatch, Monitors},
-    status::{self, Reported},
-};
+use crate::monitor::{MonitorWatch, Monitors};
 
 /// A CustomResourceDefinition, reduced to its shape while it is read: the full tree would cost megabytes.
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -146,8 +139,8 @@ impl Guard {
             return;
         }
         match difference {
-            None => tracing::error!(kind, "its CustomResourceDefinition was deleted, and all objects of this kind with it"),
-            Some(Difference::None) if before.is_some() => tracing::info!(kind, "its CustomResourceDefinition is right again"),
+            None => tracing::error!(kind, "CustomResourceDefinition was deleted, and all objects of this kind with it"),
+            Some(Difference::None) if before.is_some() => tracing::info!(kind, "CustomResourceDefinition fits again"),
             Some(Difference::None) => {}
             Some(difference) => tracing::error!(kind, "{}", self.words(kind, difference)),
         }
@@ -231,34 +224,6 @@ impl Watches {
             tasks.spawn(format!("watch of definition {name}"), hub.run(events));
         }
         self.monitors.start(client, stop, tasks);
-    }
-}
-
-/// Reconciler that pauses while the served definition of its kind lacks spec fields or is foreign.
-pub(crate) struct Guarded<R> {
-    pub(crate) passes: R,
-    pub(crate) context: Arc<Context>,
-}
-
-impl<K, R> Reconcile<K> for Guarded<R>
-where
-    K: Reported + Send + Sync + 'static,
-    K::Status: Send + Sync,
-    R: Reconcile<K, Error = Error>,
-{
-    type Error = Error;
-
-    async fn pass(&self, object: Arc<K>) -> Result<Next, Error> {
-        let Some(wait) = self.context.guard.pause(K::KIND) else { return self.passes.pass(object).await };
-        if object.meta().deletion_timestamp.is_none() {
-            let report = Report { waits: vec![wait], ..Report::default() };
-            status::report(object.as_ref(), &report, |_| {}, &self.context).await?;
-        }
-        Ok(Next::OnChange)
-    }
-
-    async fn report_failure(&self, object: Arc<K>, failure: &Failure<Error>) {
-        self.passes.report_failure(object, failure).await;
     }
 }
 

@@ -128,7 +128,7 @@ pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure
     let findings = accepted(&noted.unwrap_or_default());
     let condition_updates = std::iter::once(ready).chain(findings).chain(context.guard.condition_update(K::KIND)).collect();
     if let Err(error) = write(object, condition_updates, &BTreeMap::new(), kept, |_| {}, context).await {
-        tracing::warn!(error = chain(&error), "the failure could not be shown on the resource");
+        tracing::warn!(error = chain(&error), "cannot write the failure to the status");
     }
 }
 

@@ -68,7 +68,7 @@ pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> A
         let since = record.since.max(claim.since);
         let left = patience.saturating_sub(now.duration_since(since).unsigned_abs());
         if left.is_zero() {
-            let why = format!("it does not answer while `{}` is active, and would write over its state when it comes back", chosen.id.name);
+            let why = format!("it does not respond while `{}` is active, and would overwrite the state when it resumes", chosen.id.name);
             active_controller.actions.extend(fence(pod, why));
         } else {
             active_controller.wake_after = Some(active_controller.wake_after.map_or(left, |wake| wake.min(left)));
@@ -77,7 +77,7 @@ pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> A
     if let Some(Action::DeletePod { pod, why, .. }) =
         active_controller.actions.iter().find(|action| matches!(action, Action::DeletePod { .. }))
     {
-        active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, format!("pod `{}` is taken away: {why}", pod.name)));
+        active_controller.wait = Some(Wait::new(Reason::NobodyInCharge, format!("pod `{}` is deleted: {why}", pod.name)));
     }
     active_controller
 }
@@ -85,7 +85,7 @@ pub fn choose_active(roles: &Roles, pods: &[ControllerPod], now: Timestamp) -> A
 /// Fences a slurmctld that was frozen while another took over and now reports active.
 fn fence_impostor(pod: &ControllerPod, record: &Record) -> Option<Action> {
     let by = record.impostor_of().filter(|_| !pod.is_going)?;
-    fence(pod, format!("it was frozen while `{by}` took over, and now writes over the state of that one"))
+    fence(pod, format!("it was frozen while `{by}` took over, and now overwrites the state"))
 }
 
 /// Deletes a slurmctld pod. That kills no job; the StatefulSet recreates the pod, which then reads the state on disk.
@@ -111,7 +111,7 @@ fn move_label(pod: &ControllerPod, chosen: &PodId) -> Option<Action> {
 fn none_active(pods: &[ControllerPod], roles: &Roles) -> String {
     let said = |pod: &ControllerPod| match roles.by_pod.get(&pod.id.name).filter(|record| record.uid == pod.id.uid) {
         Some(record) => format!("`{}` {}", pod.id.name, record.in_words()),
-        None => format!("`{}` was not asked yet", pod.id.name),
+        None => format!("`{}` was not probed yet", pod.id.name),
     };
     match pods {
         [] => "no slurmctld is active: there is no pod of it".to_owned(),

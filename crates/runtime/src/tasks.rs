@@ -45,7 +45,7 @@ impl Tasks {
         }
         let all_done = async { while self.running.join_next().await.is_some() {} };
         if timeout(SHUTDOWN_TIMEOUT, all_done).await.is_err() {
-            tracing::warn!(after = ?SHUTDOWN_TIMEOUT, "some tasks did not end in time and are dropped");
+            tracing::warn!(after = ?SHUTDOWN_TIMEOUT, "tasks did not stop in time and are dropped");
         }
         Ok(())
     }

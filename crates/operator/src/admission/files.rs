@@ -38,7 +38,7 @@ impl Files {
                 Err(error) => {
                     let why = chain(error.as_ref());
                     if why != last_words {
-                        tracing::warn!(%why, "the admission webhook is not kept up, trying again; its findings stand in conditions as well");
+                        tracing::warn!(%why, "cannot maintain the admission webhook, retrying; findings are reported in conditions as well");
                         last_words = why;
                     }
                 }

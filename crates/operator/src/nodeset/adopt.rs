@@ -13,7 +13,11 @@ use slipway_plan::{Action, nodeset::Orphan};
 use slipway_runtime::{apply::Id, metrics::Write, view::PodView};
 
 use super::worker::slot;
-use crate::{act::pods, context::Context, error::Error, memory::is_recent, owner::stays};
+use crate::{
+    context::{Context, pods},
+    error::Error,
+    owner::{adopter, controller, stays},
+};
 
 /// Pods without a controller that have the NodeSet's labels and the name of one of its workers.
 pub(super) fn observe_orphans(nodeset: &NodeSet, context: &Context) -> Vec<Orphan> {
@@ -38,24 +42,6 @@ pub(super) fn observe_orphans(nodeset: &NodeSet, context: &Context) -> Vec<Orpha
 /// True if the pod has the name prefix of DaemonSet workers. The name itself does not show the slot.
 fn is_named_for(pod: &PodView, nodeset: &str) -> bool {
     pod.metadata.generate_name.as_deref() == Some(name::worker_generate_name(nodeset).as_str())
-}
-
-/// True if the NodeSet with this UID controls the pod or has just adopted it.
-pub(super) fn is_ours(pod: &PodView, uid: &str, context: &Context) -> bool {
-    match controller(pod) {
-        Some(controller) => controller == uid,
-        None => adopter(pod, context).is_some_and(|adopter| adopter == uid),
-    }
-}
-
-fn controller(pod: &PodView) -> Option<&str> {
-    pod.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
-}
-
-/// The NodeSet that has just adopted the pod; the cache may not show it yet.
-fn adopter(pod: &PodView, context: &Context) -> Option<String> {
-    let (adopter, at) = context.memory.adopted.get(&pod.uid()?)?;
-    is_recent(at, context.clock.now()).then_some(adopter)
 }
 
 /// Drops actions that would set the NodeSet as an owner, if it is being deleted and the cache does not show that yet.

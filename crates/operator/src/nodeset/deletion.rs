@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::{
     LOOK_SOON,
+    act::{Workers, act},
     adopt::observe_orphans,
     maintenance::{self, observe_maintenance},
     record::observe_needs,
@@ -26,13 +27,7 @@ use super::{
     stale_node::{confirm_gone, observe_stale_nodes},
     worker::observe_workers,
 };
-use crate::{
-    act::{Workers, act},
-    context::Context,
-    error::Error,
-    slurm::jobs_naming,
-    status,
-};
+use crate::{context::Context, error::Error, slurm::jobs_naming, status};
 
 /// Finalizer that Kubernetes sets on an object whose dependents are to be kept.
 const ORPHAN: &str = "orphan";
@@ -95,7 +90,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
         | confirm_gone(&mut plan.actions, &stale_nodes, &workers, &namespace, context).await;
     let nothing = |_: &Slot, _: &str| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
-    act(&plan.actions, Some(&Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }), context).await?;
+    act(&plan.actions, &Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }, context).await?;
     plan.actions.iter().for_each(|action| cluster.tell(action));
     if plan.actions.iter().any(|action| matches!(action, Action::Forget { .. })) {
         context.memory.forgotten.insert(uid, now);

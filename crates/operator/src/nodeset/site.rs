@@ -12,8 +12,8 @@ use slipway_plan::nodeset::{
 use slipway_render::nodeset as render;
 use slipway_runtime::view::{NodeView, PodView};
 
-use super::{adopt::is_ours, pin::fit};
-use crate::context::Context;
+use super::pin::fit;
+use crate::{context::Context, owner::is_ours};
 
 /// Placeholder node name: the demands of pods do not depend on it.
 const ANY: &str = "node";

@@ -88,7 +88,7 @@ impl Suspect<'_> {
             Ok(None) => true,
             Ok(Some(found)) => self.ended.is_some() && found.uid().as_deref() == self.ended && found.is_ended(),
             Err(error) => {
-                tracing::warn!(pod = self.pod, node = self.node, %error, "whether the pod is gone is not known");
+                tracing::warn!(pod = self.pod, node = self.node, %error, "cannot determine whether the pod still exists");
                 false
             }
         }

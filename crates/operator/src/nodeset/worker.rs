@@ -12,7 +12,6 @@ use slipway_plan::{
 use slipway_runtime::view::{NodeView, PodView};
 
 use super::{
-    adopt::is_ours,
     cordon::cordon,
     node_attributes,
     record::compare_pod,
@@ -22,6 +21,7 @@ use super::{
 use crate::{
     context::Context,
     memory::{Created, is_recent},
+    owner::is_ours,
 };
 
 /// Findings listed about unreadable annotations; the rest is only counted.

@@ -84,7 +84,7 @@ impl Session {
             client,
             turn: Arc::new(Semaphore::new(1)),
             handle,
-            configured_at: Mutex::new(Err("Slurm was not asked yet".to_owned())),
+            configured_at: Mutex::new(Err("Slurm was not queried yet".to_owned())),
             configuration_soon: Notify::new(),
             commands: Mutex::default(),
             comments: Mutex::default(),
@@ -304,8 +304,8 @@ impl Shared {
     async fn describe(&self, node: String, comment: String) {
         let command = SlurmCommand::Describe(BTreeMap::from([(node.clone(), comment)]));
         match command.carry_out(&self.client).await {
-            Ok(()) => tracing::debug!(controller = %self.key, node, "Slurm was told the node's pod"),
-            Err(error) => tracing::warn!(controller = %self.key, node, %error, "Slurm could not be told the node's pod"),
+            Ok(()) => tracing::debug!(controller = %self.key, node, "Slurm node comment updated"),
+            Err(error) => tracing::warn!(controller = %self.key, node, %error, "Slurm node comment not updated"),
         }
         // One reading shows all comments.
         if locked(&self.comments).is_empty() {

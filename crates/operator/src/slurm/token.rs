@@ -69,7 +69,7 @@ impl Tokens {
                     made_at + RENEW_AFTER
                 }
                 Err(why) => {
-                    tracing::warn!(namespace = %self.place.namespace, %why, "no new token for Slurm");
+                    tracing::warn!(namespace = %self.place.namespace, %why, "cannot create a token for Slurm");
                     let mut current = self.current();
                     if current.token.is_err() {
                         current.token = Err(why);

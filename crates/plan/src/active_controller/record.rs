@@ -143,10 +143,10 @@ impl Record {
 
     pub(super) fn in_words(&self) -> &'static str {
         match self.role {
-            Role::Active => "claims it out of an old memory",
-            Role::Standby => "stands by",
-            Role::Absent => "does not listen",
-            Role::Silent => "does not answer",
+            Role::Active => "reports an outdated role",
+            Role::Standby => "is standby",
+            Role::Absent => "is not listening",
+            Role::Silent => "does not respond",
         }
     }
 }

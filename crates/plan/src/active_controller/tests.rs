@@ -165,7 +165,8 @@ fn when_nobody_is_in_charge_each_is_named_with_what_it_says() {
     let mut scene = Scene::new(3);
     let wait = scene.hear("s.a").decide().wait.unwrap();
     assert_eq!(wait.reason, Reason::NobodyInCharge);
-    let expected = "no slurmctld is active: `x-controller-0` stands by, `x-controller-1` does not answer, `x-controller-2` does not listen";
+    let expected =
+        "no slurmctld is active: `x-controller-0` is standby, `x-controller-1` does not respond, `x-controller-2` is not listening";
     assert_eq!(wait.why, expected);
 }
 
@@ -177,5 +178,5 @@ fn a_silence_that_gets_too_long_is_looked_at_in_time() {
     scene.now += Duration::from_secs(2);
     let active_controller = scene.decide();
     assert_eq!((active_controller.wake_after, fenced(&active_controller)), (None, vec!["0".to_owned()]));
-    assert!(active_controller.wait.is_some_and(|wait| wait.why.contains("`x-controller-0` is taken away")));
+    assert!(active_controller.wait.is_some_and(|wait| wait.why.contains("`x-controller-0` is deleted")));
 }

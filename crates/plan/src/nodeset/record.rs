@@ -40,7 +40,7 @@ pub enum Needed {
 
 impl Default for Needed {
     fn default() -> Self {
-        Self::Unknown("nobody was asked".to_owned())
+        Self::Unknown("Slurm was not queried".to_owned())
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn fate(stale_node: &StaleNode) -> Fate {
 /// [`fate`] with a given `needed`: it is already known, or a user has overridden it.
 pub(super) fn fate_if(StaleNode { node, in_slurm, .. }: &StaleNode, needed: &Needed) -> Fate {
     if !is_ours(in_slurm) {
-        return Fate::Stays(format!("somebody else holds it (`{}`)", in_slurm.reason));
+        return Fate::Stays(format!("it was drained or set DOWN by someone else (`{}`)", in_slurm.reason));
     }
     let needed = match needed {
         Needed::By(whom) => return Fate::Stays(whom.clone()),
@@ -179,7 +179,7 @@ fn record_state(worker: &Worker, backoff: &ReplacementBackoff) -> Option<Live> {
     // A stale job queue does not matter yet: it is checked again once the pod is gone.
     match &record.needed {
         Needed::By(whom) => Some(Live::Kept(whom.clone())),
-        _ if is_held_by_others(in_slurm) => Some(Live::Kept(format!("somebody else holds it (`{}`)", in_slurm.reason))),
+        _ if is_held_by_others(in_slurm) => Some(Live::Kept(format!("it was drained or set DOWN by someone else (`{}`)", in_slurm.reason))),
         _ if backoff.reregistered(node) >= MOST_TRIES => Some(Live::Hopeless),
         _ => Some(Live::Outdated),
     }
@@ -205,7 +205,7 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
                 said.push(format!("node `{node}` is not as its pod says ({differs}): the pod is replaced {when}, and its record with it"));
             }
             Some(Live::Kept(why)) => said.push(format!(
-                "node `{node}` is not as its pod says ({differs}) until its record is made anew, and that stays: {why}"
+                "node `{node}` is not as its pod says ({differs}) until its record is recreated, and the record stays: {why}"
             )),
             Some(Live::Hopeless) => said.push(format!(
                 "node `{node}` is not as its pod says ({differs}), and {MOST_TRIES} new records did not change that: look at the logs of its slurmd and \

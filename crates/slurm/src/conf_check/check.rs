@@ -137,8 +137,10 @@ fn check_text(findings: &mut Findings<'_>, text: &str, file: &ConfFile, scope: S
             }
             FaultKind::NotASetting(_) => {}
             FaultKind::Include(path) => {
-                let message =
-                    format!("Include reads `{}`, which the pods do not have and nobody checks: put its lines here", excerpt(path));
+                let message = format!(
+                    "Include reads `{}`, which the pods do not have and the operator does not check: put its lines here",
+                    excerpt(path)
+                );
                 // slurmctld waits for the file; slurmdbd checks its mode first.
                 let severity = if scope == Scope::Slurmdbd { Severity::Fatal } else { Severity::Hangs };
                 findings.add(severity, line, "Include", message);

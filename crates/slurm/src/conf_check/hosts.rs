@@ -173,7 +173,7 @@ fn check_partitions(
         }
         for group in entry.get("AllowGroups").into_iter().flat_map(|groups| groups.split(',')) {
             if !group.eq_ignore_ascii_case("all") && around.groups.as_ref().is_some_and(|groups| !groups.contains(group)) {
-                let message = format!("AllowGroups has `{}`, and slurmctld knows no such group: nobody is let in by it", excerpt(group));
+                let message = format!("AllowGroups has `{}`, and slurmctld knows no such group: it admits no user", excerpt(group));
                 findings.add(Severity::Error, line, "AllowGroups", message);
             }
         }

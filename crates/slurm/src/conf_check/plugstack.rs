@@ -17,7 +17,7 @@ pub(super) fn check(findings: &mut Findings<'_>, text: &str, around: &Surroundin
         match (keyword, argument) {
             ("include", path) => {
                 let message = format!(
-                    "include reads `{}`, which the pods do not have and nobody checks: put its lines here",
+                    "include reads `{}`, which the pods do not have and the operator does not check: put its lines here",
                     excerpt(path.unwrap_or_default())
                 );
                 findings.add(Severity::Error, number, "include", message);

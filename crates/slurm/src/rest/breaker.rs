@@ -92,7 +92,7 @@ impl Leave<'_> {
         };
         let until = (self.started + length).max(now + SHORTEST_PAUSE);
         if state.pause.is_none() {
-            tracing::warn!(%error, "slurmrestd does not answer: calls pause");
+            tracing::warn!(%error, "slurmrestd does not respond: requests are paused");
         }
         state.pause = Some(Pause { length, until, is_probed: false, trouble: error.to_string() });
     }

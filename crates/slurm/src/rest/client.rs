@@ -89,7 +89,7 @@ impl Client {
                 Err(error) => return Err(error),
                 Ok(_) => {
                     *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
-                    tracing::info!(%version, "agreed with slurmrestd on a version");
+                    tracing::info!(%version, "slurmrestd API version selected");
                     return Ok(version);
                 }
             }

@@ -241,7 +241,7 @@ impl Keeper {
             _ => self.pace.nodes.saturating_mul(1 << self.failures.min(4)).min(self.pace.retry),
         };
         if self.failures == 0 {
-            tracing::warn!(%error, "Slurm cannot be read");
+            tracing::warn!(%error, "cannot read from Slurm");
         }
         self.failures += 1;
         self.snapshot.trouble = match error {

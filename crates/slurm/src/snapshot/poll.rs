@@ -71,14 +71,14 @@ impl Keeper {
                     }
                     Err(error) => {
                         gone.push(name);
-                        tracing::debug!(%error, "a missing node could not be asked for");
+                        tracing::debug!(%error, "cannot query a missing node");
                     }
                 }
             }
         } else {
             let since = *self.loss_since.get_or_insert(read_at);
             if read_at.duration_since(since) >= self.pace.believe_loss && self.are_lost(&gone).await? {
-                tracing::warn!(count = gone.len(), "Slurm has lost nodes");
+                tracing::warn!(count = gone.len(), "nodes disappeared from Slurm");
                 for name in gone.drain(..) {
                     self.known.remove(&name);
                 }
