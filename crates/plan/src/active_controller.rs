@@ -15,7 +15,7 @@ pub use record::{Record, Role, Roles};
 
 use crate::{
     Action, Marks, PodId, Wait,
-    controller::ControllerPod,
+    controller_pod::ControllerPod,
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 

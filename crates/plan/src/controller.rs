@@ -21,8 +21,7 @@ use crate::{
     workload::{self, troubled},
 };
 
-pub use crate::workload::has_ready_pod;
-pub use pod::ControllerPod;
+pub use crate::{controller_pod::ControllerPod, workload::has_ready_pod};
 pub use proof::{Behind, Proof};
 pub use publication::Candidate;
 

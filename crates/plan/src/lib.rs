@@ -5,6 +5,7 @@
 mod action;
 pub mod active_controller;
 pub mod controller;
+mod controller_pod;
 pub mod drift;
 pub mod finding;
 pub mod gate;

@@ -1,21 +1,22 @@
 //! Renders a Controller as Services, a ConfigMap with its whole configuration, and a StatefulSet.
 
+pub(crate) mod address;
 mod configuration;
 mod reconfigure;
 mod service;
 mod slurm_conf;
-mod statefulset;
+pub(crate) mod statefulset;
 
 use std::collections::BTreeMap;
 
 use slipway_api::{NodeSet, SlurmController, child::Child, name};
-use slipway_slurm::name::{ClusterName, HostName};
+use slipway_slurm::name::ClusterName;
 
 use crate::Invalid;
 
+pub use address::address;
 pub use configuration::Configuration;
 pub use slurm_conf::LAYOUT;
-pub(crate) use statefulset::key_source;
 
 /// Resolved references of a Controller.
 #[derive(Clone, Debug, Default)]
@@ -110,35 +111,6 @@ pub fn cluster_name(controller: &SlurmController) -> Result<ClusterName, Invalid
     let given = controller.spec.cluster_name.as_deref().filter(|given| !given.is_empty());
     let text = given.map_or_else(|| name::default_cluster_name(name, namespace), str::to_owned);
     ClusterName::parse(&text).map_err(|error| Invalid::name("spec.clusterName", &error))
-}
-
-/// Host and port at which daemons of the cluster fetch their configuration.
-pub fn address(controller: &SlurmController) -> Result<String, Invalid> {
-    let (namespace, name) = crate::identity(&controller.metadata);
-    if controller.spec.external {
-        let (host, port) = external_host(controller)?;
-        return Ok(host.with_port(port));
-    }
-    Ok(name::controller_address(name, namespace, service::port(controller)))
-}
-
-/// Host and port of an external slurmctld.
-fn external_host(controller: &SlurmController) -> Result<(HostName, u16), Invalid> {
-    let field = "spec.externalConfig";
-    let Some(external) = &controller.spec.external_config else {
-        return Err(Invalid::new(field, "is not set: say where the slurmctld outside listens"));
-    };
-    host_and_port(&external.host, external.port, "")
-}
-
-/// Parses `spec.externalConfig`; `whose` follows the field name if it is not the Controller's.
-fn host_and_port(host: &str, port: i64, whose: &str) -> Result<(HostName, u16), Invalid> {
-    let field = |field: &str| format!("spec.externalConfig.{field}{whose}");
-    let host = HostName::parse(host).map_err(|error| Invalid::name(&field("host"), &error))?;
-    match u16::try_from(port) {
-        Ok(port) if port > 0 => Ok((host, port)),
-        _ => Err(Invalid::new(&field("port"), format!("is {port}, and a port is a number from 1 to 65535: correct it"))),
-    }
 }
 
 fn check_names(controller: &SlurmController) -> Result<(), Invalid> {

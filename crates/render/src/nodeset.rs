@@ -5,7 +5,7 @@ pub mod gres;
 mod pod;
 pub mod revision;
 mod shared;
-mod slurm;
+pub(crate) mod slurm;
 pub mod ssh;
 
 use serde_json::Value;
@@ -13,8 +13,6 @@ use slipway_api::{NodeSet, SlurmController, child::Child, name};
 use slipway_slurm::gres::Setup;
 
 use crate::Invalid;
-
-pub(crate) use slurm::{slurm_lines, slurm_nodeset};
 
 /// Resolved references of a NodeSet.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Renders a RestApi as a Service and a Deployment.
 
 mod deployment;
-mod published;
+pub(crate) mod published;
 mod service;
 
 use slipway_api::{RestApi, SlurmController, child::Child, image, name};
@@ -9,7 +9,6 @@ use slipway_api::{RestApi, SlurmController, child::Child, image, name};
 use crate::Invalid;
 
 pub use published::Published;
-pub(crate) use published::conf_hash;
 
 /// Resolved references of a RestApi.
 #[derive(Clone, Debug)]

@@ -17,6 +17,7 @@ mod key;
 mod plugstack;
 mod rule;
 mod slurmdbd;
+mod surroundings;
 mod topology;
 mod tree;
 mod value;

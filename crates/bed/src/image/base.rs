@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use super::Suite;
+use super::contained::contained;
 use super::recipe::short;
-use super::store::contained;
 use crate::cache::Cache;
 use crate::failure::{Context, Failure};
 use crate::progress::Progress;

@@ -3,6 +3,7 @@
 mod archive;
 mod base;
 mod build;
+mod contained;
 mod golden;
 mod recipe;
 mod store;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Image;
 use super::base::Base;
+use super::contained::contained;
 use crate::cache::Cache;
 use crate::failure::{Context, Failure, tail};
 use crate::program::Program;
@@ -13,14 +14,6 @@ use crate::progress::Step;
 /// apt messages that distinguish an unreachable network from a mistake in a package list.
 const NETWORK: [&str; 5] =
     ["Failed to fetch", "Could not resolve", "Temporary failure resolving", "Could not connect", "Unable to connect"];
-
-/// A program in its own mount and PID namespaces that is killed when this process ends for any reason. An interrupted build leaves neither mounts nor
-/// processes on the machine.
-pub(super) fn contained(program: &str) -> Program {
-    Program::new("setpriv")
-        .args(["--pdeathsig", "KILL", "--", "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"])
-        .arg(program)
-}
 
 /// Store of image layers. The caller of `open` must hold the lock `images`.
 pub(super) struct Store {

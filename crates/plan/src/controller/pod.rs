@@ -2,32 +2,16 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Rollout;
 use crate::{
-    Action, PodId,
+    Action,
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
 /// Minimum age of a stuck pod: its StatefulSet may just not have got to a younger one yet.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// A pod that runs slurmctld.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControllerPod {
-    pub id: PodId,
-    pub is_ready: bool,
-    pub is_going: bool,
-    pub age: Duration,
-    /// Revision of the StatefulSet that it was created from.
-    pub revision: String,
-    /// Hash of the published configuration in its annotations, and the time from which it could read it.
-    pub told: Option<(String, Timestamp)>,
-    /// True if it has the label that the Service selects.
-    pub is_active: bool,
-}
 
 /// Deletes a pod of an older revision that never becomes ready: its StatefulSet would wait for it forever instead of creating the new one. No job
 /// depends on a slurmctld that is not up.

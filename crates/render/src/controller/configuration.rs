@@ -17,7 +17,7 @@ use slipway_slurm::{
 };
 
 use super::{ConfigFiles, References, Scripts, slurm_conf};
-use crate::{Invalid, metadata::Marks, restapi};
+use crate::{Invalid, metadata::Marks, restapi::published::conf_hash};
 
 /// The files of a configuration by name, and notes for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) fn config_map(controller: &SlurmController, configuration: &Configura
             Err(_) => binary.insert(file.clone(), json!(ByteString(content.clone()))),
         };
     }
-    let marks = marks.of(Component::Controller, name).annotation(annotation::SLURM_CONF_HASH, restapi::conf_hash(&configuration.files));
+    let marks = marks.of(Component::Controller, name).annotation(annotation::SLURM_CONF_HASH, conf_hash(&configuration.files));
     let mut body = json!({ "metadata": marks.of_object(&[owner::controller_of(controller)]), "data": data });
     if !binary.is_empty() {
         body["binaryData"] = binary.into();

@@ -8,10 +8,14 @@ use slipway_slurm::{
     name::{HostName, NodeSetName},
 };
 
-use super::{AccountingHost, external_host, host_and_port, replicas};
+use super::{
+    AccountingHost,
+    address::{external_host, host_and_port},
+    replicas,
+};
 use crate::{
     Invalid,
-    nodeset::{slurm_lines, slurm_nodeset},
+    nodeset::slurm::{slurm_lines, slurm_nodeset},
 };
 
 /// User, ports and paths in the images.

@@ -7,10 +7,16 @@ use slipway_api::{
 
 use super::{
     References, claim, gres, padding,
-    slurm::{self, node_items},
+    slurm::{self, is_on_host_network, node_items},
     ssh,
 };
-use crate::{Invalid, controller, merge, metadata::Marks, probe, sidecar};
+use crate::{
+    Invalid,
+    controller::{address::address, statefulset::key_source},
+    merge,
+    metadata::Marks,
+    probe, sidecar,
+};
 
 /// preStop hook. It sets the node DOWN, so that its jobs are requeued immediately and not after a timeout. An administrator's reason stays: a new
 /// pod of that name is still theirs to resume. Without slurmctld, Slurm's commands would wait until the pod's grace period ends, hence the
@@ -137,7 +143,7 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
         "containers": [container(nodeset, references, items, user)?],
         "volumes": [
             { "name": volume::ETC, "projected": { "defaultMode": 0o600, "sources": [
-                controller::key_source(controller.spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
+                key_source(controller.spec.slurm_key_ref.as_ref(), "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
             ]}},
             sidecar::volume(),
         ],
@@ -156,11 +162,6 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
     Ok(merge::pod_spec(base, user))
 }
 
-/// True if pods have the network and the hostname of their Kubernetes node. That hostname is then also their name in Slurm, whatever we set.
-pub(super) fn is_on_host_network(user: Option<&Raw>) -> bool {
-    user.and_then(|user| user.0.get("hostNetwork")).and_then(Value::as_bool).unwrap_or(false)
-}
-
 fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Option<&Raw>) -> Result<Value, Invalid> {
     let daemon = Component::Worker.daemon();
     let user = nodeset.spec.slurmd.as_ref();
@@ -169,7 +170,7 @@ fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Optio
         "args": [
             "-Z",
             "--conf-server",
-            controller::address(&references.controller)?,
+            address(&references.controller)?,
             "--conf",
             quoted(items),
         ],

@@ -1,6 +1,7 @@
 //! Slurm configuration of a NodeSet.
 
-use slipway_api::{NodeSet, annotation, name};
+use serde_json::Value;
+use slipway_api::{NodeSet, Raw, annotation, name};
 use slipway_slurm::{
     conf::{NodeSetLine, PartitionOptions},
     dynamic::NodeItems,
@@ -15,6 +16,11 @@ use crate::Invalid;
 fn source(nodeset: &NodeSet) -> (Option<&str>, &'static str) {
     let hostname = nodeset.spec.template.as_ref().and_then(|template| template.hostname());
     (hostname, if hostname.is_some() { "spec.template.spec.hostname" } else { "metadata.name" })
+}
+
+/// True if pods have the network and the hostname of their Kubernetes node. That hostname is then also their name in Slurm, whatever we set.
+pub(super) fn is_on_host_network(user: Option<&Raw>) -> bool {
+    user.and_then(|user| user.0.get("hostNetwork")).and_then(Value::as_bool).unwrap_or(false)
 }
 
 /// Slurm's name for the nodes of a NodeSet: its node set, its baseline feature and its partition.
@@ -53,7 +59,7 @@ pub(super) fn hostname(nodeset: &NodeSet, pod: &str, ordinal: u32) -> Result<Str
 /// The hostname of the worker of a Kubernetes node. On the host's network it is the host's own, whatever the override.
 pub(super) fn daemon_hostname(nodeset: &NodeSet, node: &str, hostname_override: Option<&str>) -> Result<String, Invalid> {
     let name = crate::identity(&nodeset.metadata).1;
-    let is_on_host = super::pod::is_on_host_network(nodeset.spec.template.as_ref().and_then(|template| template.spec.as_ref()));
+    let is_on_host = is_on_host_network(nodeset.spec.template.as_ref().and_then(|template| template.spec.as_ref()));
     let hostname_override = hostname_override.filter(|_| !is_on_host);
     let text = name::daemon_hostname(node, hostname_override);
     let field = match hostname_override {

@@ -9,7 +9,9 @@ use slipway_api::{
 
 use super::References;
 use crate::{
-    Invalid, controller, merge,
+    Invalid,
+    controller::statefulset::key_source,
+    merge,
     metadata::{Marks, selector},
     probe,
 };
@@ -54,7 +56,7 @@ fn pod_spec(restapi: &RestApi, references: &References) -> Result<Value, Invalid
         "containers": [container],
         "volumes": [{ "name": volume::ETC, "projected": { "defaultMode": 0o600, "sources": [
             { "configMap": { "name": config, "items": [{ "key": image::SLURM_CONF, "path": image::SLURM_CONF }] } },
-            controller::key_source(key, "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
+            key_source(key, "spec.slurmKeyRef of the Controller", image::SLURM_KEY_FILE)?,
         ]}}],
     });
     let mut spec = merge::pod_spec(base, restapi.spec.template.as_ref().and_then(|template| template.spec.as_ref()));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::check::Surroundings;
 use super::file::{ConfFile, Entry};
+use super::surroundings::Surroundings;
 use super::{Findings, Severity};
 use crate::hostlist::{HostSet, Hostlist};
 use crate::name::{NodeSetName, PartitionName, excerpt};

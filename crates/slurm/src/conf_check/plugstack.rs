@@ -1,7 +1,7 @@
 //! plugstack.conf: the SPANK plug-ins that every slurmd loads. slurmctld distributes the file and reads only its includes.
 
-use super::check::Surroundings;
 use super::file::is_blank;
+use super::surroundings::Surroundings;
 use super::{Findings, Severity};
 use crate::name::excerpt;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::check::Surroundings;
 use super::file::ConfFile;
+use super::surroundings::Surroundings;
 use super::{Findings, Severity};
 use crate::name::{ClusterName, excerpt};
 

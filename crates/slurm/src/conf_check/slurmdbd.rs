@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::check::Surroundings;
 use super::file::ConfFile;
 use super::rule::check_keys_of_tokens;
+use super::surroundings::Surroundings;
 use super::{Findings, Severity, value};
 use crate::name::excerpt;
 
