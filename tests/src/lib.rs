@@ -3,6 +3,8 @@
 pub mod ask;
 pub mod audit;
 pub mod chapter;
+#[cfg(test)]
+mod circles;
 pub mod cluster;
 pub mod eventually;
 pub mod expression;

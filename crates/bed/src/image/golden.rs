@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
+use super::contained::contained;
 use super::recipe::short;
-use super::store::contained;
 use crate::cache::Cache;
 use crate::failure::{Context, Failure};
 use crate::program::Program;
