@@ -36,7 +36,7 @@ pub(crate) async fn execute(action: &Action, context: &Context) -> Result<(), Er
         Action::Apply(child) => apply(child, context).await,
         Action::Remove { key, uid } => remove(key, uid, context).await,
         Action::MarkPod { pod, marks } => mark(pod, marks, context).await,
-        Action::DeletePod { pod, grace, why } => {
+        Action::DeletePod { pod, grace, why, .. } => {
             let PodId { namespace, name, uid } = pod;
             tracing::warn!(pod = %format!("{namespace}/{name}"), %why, "deleting");
             delete(Id { namespace, name, uid }, *grace, context).await

@@ -142,7 +142,7 @@ fn tell(controller: &SlurmController, action: &Action, context: &Context) {
             let message = format!("pod `{}` is deleted and recreated: {why}", pod.name);
             context.say(controller, events::Kind::Warning, "PodReplaced", "Delete", &message);
         }
-        Action::Reconfigure { why } => context.say(controller, events::Kind::Normal, "Reconfigured", "Update", why),
+        Action::Reconfigure { why, .. } => context.say(controller, events::Kind::Normal, "Reconfigured", "Update", why),
         _ => {}
     }
 }

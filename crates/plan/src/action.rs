@@ -2,9 +2,12 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use slipway_api::child::{Child, ChildKey};
 
-use crate::nodeset::{Booking, NodeAttribute, Slot};
+use crate::{
+    gate::{Answer, Clearance, Deed, gate},
+    nodeset::{Booking, NodeAttribute, Slot},
+};
 
-/// One write. Each is safe to repeat.
+/// One write. Each is safe to repeat. Those that could kill a job need a [`Clearance`], which only the gate gives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Apply the desired state of a child.
@@ -13,8 +16,8 @@ pub enum Action {
     Remove { key: ChildKey, uid: String },
     /// Create the worker pod of this slot, with this name and hostname.
     CreateWorker { slot: Slot, name: String, hostname: String },
-    /// Delete a worker pod, if it still has this UID. Planned only if [`crate::gate`] allows it.
-    DeleteWorker { name: String, uid: String },
+    /// Delete a worker pod, if it still has this UID.
+    DeleteWorker { name: String, uid: String, clearance: Clearance },
     /// Adopt a worker pod that has no controller, if it still has this UID.
     AdoptWorker { name: String, uid: String },
     /// Create the missing claims of an existing worker pod. Their names end with `claimant`.
@@ -34,9 +37,8 @@ pub enum Action {
     Undrain { nodes: Vec<String> },
     /// Resume nodes that the preStop hook of an earlier pod set DOWN.
     Resume { nodes: Vec<String> },
-    /// Set nodes DOWN whose pods are gone, so that Slurm schedules no job there and restarts theirs elsewhere. Planned only if [`crate::gate`] allows
-    /// it.
-    SetDown { nodes: Vec<String>, reason: String },
+    /// Set nodes DOWN whose pods are gone, so that Slurm schedules no job there and restarts theirs elsewhere.
+    SetDown { nodes: Vec<String>, reason: String, clearance: Clearance },
     /// Store the current pod template as a revision.
     StoreRevision { name: String, hash: String, number: i64, data: Box<serde_json::Value> },
     /// Make a stored revision the newest.
@@ -44,13 +46,13 @@ pub enum Action {
     /// Delete an old revision, if it still has this UID.
     DropRevision { name: String, uid: String },
     /// Delete Slurm's records of nodes whose pods are gone for good.
-    Forget { nodes: Vec<String> },
+    Forget { nodes: Vec<String>, clearance: Clearance },
     /// Create or change the Slurm reservation in which workers are replaced.
-    Reserve { name: String, booking: Booking },
+    Reserve { name: String, booking: Booking, clearance: Clearance },
     /// Delete such a reservation.
-    Unreserve { name: String },
-    /// Remove the finalizer of a NodeSet that is being deleted.
-    Release,
+    Unreserve { name: String, clearance: Clearance },
+    /// Remove the finalizer of a NodeSet that is being deleted. Kubernetes then deletes the pods it still owns.
+    Release { clearance: Clearance },
     /// Set the topology or the features of these nodes in Slurm.
     SetAttribute { nodes: Vec<String>, attribute: NodeAttribute },
     /// Set the comments of Slurm nodes, by node.
@@ -59,18 +61,20 @@ pub enum Action {
     ShowConditions { pod: PodId, conditions: BTreeMap<String, String> },
     /// Set or remove labels and annotations of a pod.
     MarkPod { pod: PodId, marks: Marks },
-    /// Delete a pod that another controller created and will recreate. Planned only if [`crate::gate`] allows it.
+    /// Delete a pod that another controller created and will recreate.
     DeletePod {
         pod: PodId,
         /// Grace period, if it differs from the pod's own.
         grace: Option<Duration>,
         /// Reason, for users.
         why: String,
+        clearance: Clearance,
     },
     /// Make slurmctld and every slurmd reread their configuration, which is published and checked.
     Reconfigure {
         /// Reason, for users.
         why: String,
+        clearance: Clearance,
     },
 }
 
@@ -110,6 +114,26 @@ impl Marks {
     }
 }
 
+impl Action {
+    /// Makes Slurm reread its configuration. That kills no job: the gate decided about dropped partitions before it was published.
+    pub(crate) fn reconfigure(why: String) -> Option<Self> {
+        let clearance = gate(&Deed::new("reconfigure Slurm".to_owned(), Answer::No)).clearance()?;
+        Some(Self::Reconfigure { why, clearance })
+    }
+    #[cfg(test)]
+    pub(crate) fn delete_worker(name: &str, uid: &str) -> Self {
+        Self::DeleteWorker { name: name.to_owned(), uid: uid.to_owned(), clearance: Clearance::for_test() }
+    }
+
+    /// UID of the worker pod that this deletes, or `None`.
+    pub fn deleted_worker(&self) -> Option<&str> {
+        match self {
+            Self::DeleteWorker { uid, .. } => Some(uid),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -128,16 +152,16 @@ impl fmt::Display for Action {
             Self::Drain { nodes, reason } => write!(out, "drain {}: {reason}", nodes.join(", ")),
             Self::Undrain { nodes } => write!(out, "undrain {}", nodes.join(", ")),
             Self::Resume { nodes } => write!(out, "resume {}", nodes.join(", ")),
-            Self::SetDown { nodes, reason } => write!(out, "set down {}: {reason}", nodes.join(", ")),
+            Self::SetDown { nodes, reason, .. } => write!(out, "set down {}: {reason}", nodes.join(", ")),
             Self::StoreRevision { name, number, .. } => write!(out, "store revision `{name}` as number {number}"),
             Self::RenumberRevision { name, number, .. } => write!(out, "renumber revision `{name}` to {number}"),
             Self::DropRevision { name, .. } => write!(out, "drop revision `{name}`"),
-            Self::Forget { nodes } => write!(out, "forget {}", nodes.join(", ")),
-            Self::Reserve { name, booking } => {
+            Self::Forget { nodes, .. } => write!(out, "forget {}", nodes.join(", ")),
+            Self::Reserve { name, booking, .. } => {
                 write!(out, "reserve {} in `{name}`", booking.nodes.iter().cloned().collect::<Vec<_>>().join(", "))
             }
-            Self::Unreserve { name } => write!(out, "unreserve `{name}`"),
-            Self::Release => out.write_str("release the NodeSet"),
+            Self::Unreserve { name, .. } => write!(out, "unreserve `{name}`"),
+            Self::Release { .. } => out.write_str("release the NodeSet"),
             Self::SetAttribute { nodes, attribute } => write!(out, "update {}: {attribute}", nodes.join(", ")),
             Self::Describe { comments } => write!(out, "describe {}", comments.keys().cloned().collect::<Vec<_>>().join(", ")),
             Self::ShowConditions { pod, conditions } => {
@@ -145,7 +169,7 @@ impl fmt::Display for Action {
             }
             Self::MarkPod { pod, .. } => write!(out, "mark pod `{}`", pod.name),
             Self::DeletePod { pod, why, .. } => write!(out, "delete pod `{}`: {why}", pod.name),
-            Self::Reconfigure { why } => write!(out, "reconfigure Slurm: {why}"),
+            Self::Reconfigure { why, .. } => write!(out, "reconfigure Slurm: {why}"),
         }
     }
 }

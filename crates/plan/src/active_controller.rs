@@ -16,7 +16,7 @@ pub use record::{Record, Role, Roles};
 use crate::{
     Action, Marks, PodId, Wait,
     controller_pod::ControllerPod,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Answer, Deed, gate},
 };
 
 /// Time without a response, while another slurmctld is active, after which a pod is fenced. A slurmctld that hands its role back does not respond
@@ -90,15 +90,8 @@ fn fence_impostor(pod: &ControllerPod, record: &Record) -> Option<Action> {
 
 /// Deletes a slurmctld pod. That kills no job; the StatefulSet recreates the pod, which then reads the state on disk.
 fn fence(pod: &ControllerPod, why: String) -> Option<Action> {
-    let deed = Deed {
-        what: format!("delete pod `{}`", pod.id.name),
-        is_ours: true,
-        ends_jobs: Answer::No,
-        may_end_jobs: false,
-        costs_a_worker: false,
-    };
-    let is_allowed = gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed;
-    is_allowed.then(|| Action::DeletePod { pod: pod.id.clone(), grace: Some(GRACE), why })
+    let clearance = gate(&Deed::new(format!("delete pod `{}`", pod.id.name), Answer::No)).clearance()?;
+    Some(Action::DeletePod { pod: pod.id.clone(), grace: Some(GRACE), why, clearance })
 }
 
 fn move_label(pod: &ControllerPod, chosen: &PodId) -> Option<Action> {

@@ -92,7 +92,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     // Without a new publication, slurmctld keeps the configuration it runs with. The published files may hold someone else's edit.
     let running = statefulset.and_then(running_hash).or_else(|| published.clone());
     let hash = match step {
-        Step::Publish(child, hash) => {
+        Step::Publish { child, hash, clearance: _ } => {
             drift::plan_children(vec![*child], seen, now, &mut plan);
             Some(hash)
         }

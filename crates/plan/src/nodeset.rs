@@ -1,6 +1,7 @@
 //! Plan for a NodeSet.
 //!
-//! Each submodule decides one aspect and adds its actions to the plan. The order of the calls in [`nodeset`] is the order of the actions.
+//! Each submodule decides one aspect, adds its actions to the plan and returns what later ones need to know of its decision. The order of the calls
+//! in [`nodeset`] is the order of the actions.
 
 use std::collections::BTreeSet;
 
@@ -122,25 +123,25 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut plan = Plan::default();
     drift::plan_children(std::mem::take(&mut observed.shared), observed.seen, observed.now, &mut plan);
     revision::plan_revisions(&observed, &mut plan);
-    stale_node::plan_stale_nodes(&observed, &mut plan);
+    let set_down = stale_node::plan_stale_nodes(&observed, &mut plan);
     adopt::plan_adoptions(&observed, &mut plan);
-    plan_new_workers(&observed, &mut plan);
-    record::plan_pruning(&observed, &mut plan);
-    let leaving = removal::plan_removals(&observed, &mut plan);
-    registration::plan_registration(&observed, &leaving.scaled, &mut plan);
-    hold::plan_holds(&observed, &leaving, &mut plan);
-    claim::plan_claims(&observed, &leaving.scaled, &mut plan);
-    node_attributes::plan_node_attributes(&observed, &mut plan);
-    maintenance::plan_maintenance(&observed, &mut plan);
-    mirror::plan_mirror(&observed, &mut plan);
+    let mut forgotten = plan_new_workers(&observed, &mut plan);
+    forgotten.extend(record::plan_pruning(&observed, &mut plan));
+    let mut leaving = removal::plan_removals(&observed, &mut plan);
+    leaving.deleted.extend(registration::plan_registration(&observed, &leaving.scaled, &mut plan));
+    hold::plan_holds(&observed, &leaving, &set_down, &mut plan);
+    claim::plan_claims(&observed, &leaving, &mut plan);
+    node_attributes::plan_node_attributes(&observed, &leaving.deleted, &mut plan);
+    maintenance::plan_maintenance(&observed, &forgotten, &mut plan);
+    mirror::plan_mirror(&observed, &leaving.deleted, &mut plan);
     record::plan_saying(&observed, &mut plan);
     report_progress(&observed, &mut plan);
     reach::plan_reach(&observed, &mut plan);
     plan
 }
 
-/// Creates missing workers, unless something blocks them.
-fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
+/// Creates missing workers, unless something blocks them. Returns the nodes whose records are deleted for them.
+fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
     let Observed { problem, new_workers_wait, .. } = observed;
     let missing = match observed.layout {
         Layout::Numbered => plan_scale_out(observed),
@@ -149,13 +150,14 @@ fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) {
     };
     if let Some(wait) = problem.as_ref().or_else(|| new_workers_wait.as_ref().filter(|_| !missing.is_empty())) {
         plan.report.waits.push(wait.clone());
-        return;
+        return BTreeSet::new();
     }
     let creations = without_taken_hostnames(missing, observed, plan);
     let creations = stale_node::without_stale_nodes(creations, observed, plan);
-    let creations = record::without_outdated(creations, observed, plan);
+    let (creations, forgotten) = record::without_outdated(creations, observed, plan);
     let creations = claim::without_claims_that_go(creations, observed, plan);
     plan.actions.extend(creations);
+    forgotten
 }
 
 /// Creates workers at the lowest free ordinals. A terminating pod keeps its ordinal: its name is taken until it is gone.

@@ -110,7 +110,7 @@ pub(super) fn follow_up(namespace: &str, name: &str, hash: &str, action: &Action
         Action::MarkPod { marks, .. } if marks.annotations.contains_key(annotation::CONFIG_TOLD_AGAIN) => {
             context.memory.nudges.count(&key, hash, now);
         }
-        Action::Reconfigure { why } if context.clusters.send(namespace, name, SlurmCommand::Reconfigure(why.clone())) => {
+        Action::Reconfigure { why, .. } if context.clusters.send(namespace, name, SlurmCommand::Reconfigure(why.clone())) => {
             context.memory.repeats.count(&key, hash, now);
         }
         _ => {}

@@ -70,7 +70,7 @@ pub(super) async fn act(actions: &[Action], workers: &Workers<'_>, context: &Con
         let (nodeset, namespace) = (workers.nodeset, workers.namespace);
         match action {
             Action::CreateWorker { slot, name, hostname } => creations.push(New { slot, name, hostname }),
-            Action::DeleteWorker { name, uid } => delete(Id { namespace, name, uid }, None, context).await?,
+            Action::DeleteWorker { name, uid, .. } => delete(Id { namespace, name, uid }, None, context).await?,
             Action::AdoptWorker { name, uid } => adopt(nodeset, Id { namespace, name, uid }, context).await?,
             Action::HandOver { name, uid, claims } => hand_over(nodeset, Id { namespace, name, uid }, claims, context).await?,
             Action::KeepClaim { claim, from, with_nodeset } => keep(nodeset, claim, from.as_deref(), *with_nodeset, context).await?,
@@ -103,7 +103,7 @@ fn are_done_side_by_side(one: &Action, next: &Action) -> bool {
 /// Deletes workers concurrently: one after the other, a thousand would exceed the deadline of a reconcile.
 async fn delete_workers(actions: &[Action], workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
     let delete = async |action: &Action| match action {
-        Action::DeleteWorker { name, uid } => delete(Id { namespace: workers.namespace, name, uid }, None, context).await,
+        Action::DeleteWorker { name, uid, .. } => delete(Id { namespace: workers.namespace, name, uid }, None, context).await,
         _ => Ok(()),
     };
     for some in actions.chunks(PODS_AT_ONCE) {

@@ -84,7 +84,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
         now,
     };
     let mut plan = deletion(&remains);
-    if plan.actions.contains(&Action::Release) {
+    if plan.actions.iter().any(|action| matches!(action, Action::Release { .. })) {
         return release(nodeset, context).await;
     }
     let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await

@@ -38,11 +38,11 @@ pub(super) fn observe_maintenance(nodeset: &NodeSet, cluster: &Cluster<'_>) -> M
 pub(super) fn announce(nodeset: &NodeSet, actions: &[Action], context: &Context) {
     for action in actions {
         let words = match action {
-            Action::Reserve { name, booking: Booking { is_new: true, nodes, .. } } => {
+            Action::Reserve { name, booking: Booking { is_new: true, nodes, .. }, .. } => {
                 format!("makes reservation `{name}` of {} nodes", nodes.len())
             }
             Action::Reserve { name, .. } => format!("changes reservation `{name}`"),
-            Action::Unreserve { name } => format!("deletes reservation `{name}`"),
+            Action::Unreserve { name, .. } => format!("deletes reservation `{name}`"),
             _ => continue,
         };
         context.say(nodeset, events::Kind::Normal, event::reason::SCHEDULED_UPDATE, event::action::SCHEDULED_UPDATE, &words);

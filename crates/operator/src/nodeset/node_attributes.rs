@@ -122,7 +122,7 @@ fn turn(any: Option<Timestamp>, for_this: Option<&Repeats>, now: Timestamp) -> M
 /// Remembers a reconfigure and reports it as an event.
 pub(super) fn remember_move(nodeset: &NodeSet, actions: &[Action], workers: &[Worker], context: &Context) {
     let why = actions.iter().find_map(|action| match action {
-        Action::Reconfigure { why } => Some(why),
+        Action::Reconfigure { why, .. } => Some(why),
         _ => None,
     });
     let Some((why, cause)) = why.zip(cause(workers)) else { return };

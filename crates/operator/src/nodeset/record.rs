@@ -108,7 +108,7 @@ pub(super) fn keep_saying(nodeset: &NodeSet, cluster: &Cluster<'_>, report: &mut
 
 /// Reports records that are deleted because they are no longer wanted.
 pub(super) fn tell_pruned(nodeset: &NodeSet, actions: &[Action], stale_nodes: &[StaleNode], context: &Context) {
-    let forgotten = actions.iter().filter_map(|action| if let Action::Forget { nodes } = action { Some(nodes) } else { None });
+    let forgotten = actions.iter().filter_map(|action| if let Action::Forget { nodes, .. } = action { Some(nodes) } else { None });
     let is_pruned =
         |node: &&String| stale_nodes.iter().any(|stale_node| stale_node.node == **node && stale_node.record.differences.is_empty());
     for node in forgotten.flatten().filter(is_pruned) {

@@ -129,22 +129,22 @@ impl<'a> Cluster<'a> {
             Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(nodes.clone())),
             Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(nodes.clone())),
             // The preStop hook may set the node DOWN at the same moment with its own reason, so no reason is remembered.
-            Action::SetDown { nodes, reason } => (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.starts(nodes), reason.clone())),
+            Action::SetDown { nodes, reason, .. } => (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.starts(nodes), reason.clone())),
             Action::Describe { comments } => return self.describe(comments),
             Action::SetAttribute { nodes, attribute } => return self.set_attribute(nodes, attribute),
-            Action::Reconfigure { why } => {
+            Action::Reconfigure { why, .. } => {
                 self.send(SlurmCommand::Reconfigure(why.clone()));
                 return;
             }
-            Action::Reserve { name, booking } => {
+            Action::Reserve { name, booking, .. } => {
                 self.send(SlurmCommand::Reserve(name.clone(), Some(booking.clone())));
                 return;
             }
-            Action::Unreserve { name } => {
+            Action::Unreserve { name, .. } => {
                 self.send(SlurmCommand::Reserve(name.clone(), None));
                 return;
             }
-            Action::Forget { nodes } => (nodes, Hold::Open, None, SlurmCommand::Forget(self.starts(nodes))),
+            Action::Forget { nodes, .. } => (nodes, Hold::Open, None, SlurmCommand::Forget(self.starts(nodes))),
             _ => return,
         };
         if self.send(command) {

@@ -65,7 +65,7 @@ pub(super) async fn confirm_gone(
     }
     let is_unconfirmed = gone.len() < down.len();
     for action in actions.iter_mut() {
-        if let Action::SetDown { nodes, .. } | Action::Forget { nodes } = action {
+        if let Action::SetDown { nodes, .. } | Action::Forget { nodes, .. } = action {
             nodes.retain(|node| gone.contains(node));
         }
     }
@@ -97,7 +97,7 @@ impl Suspect<'_> {
 
 fn taken_away(action: &Action) -> Option<&Vec<String>> {
     match action {
-        Action::SetDown { nodes, .. } | Action::Forget { nodes } => Some(nodes),
+        Action::SetDown { nodes, .. } | Action::Forget { nodes, .. } => Some(nodes),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Rollout;
 use crate::{
     Action,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Answer, Deed, gate},
 };
 
 /// Minimum age of a stuck pod: its StatefulSet may just not have got to a younger one yet.
@@ -23,14 +23,7 @@ pub(super) fn replace_stuck(rollout: &Rollout<'_>) -> Option<Action> {
         return None;
     }
     let stuck = rollout.pods.iter().find(|pod| !pod.is_ready && !pod.is_going && pod.age >= GRACE && pod.revision != newest)?;
-    let deed = Deed {
-        what: format!("delete pod `{}`", stuck.id.name),
-        is_ours: true,
-        ends_jobs: Answer::No,
-        may_end_jobs: false,
-        costs_a_worker: false,
-    };
-    let why = "it is of an older revision and never got ready".to_owned();
-    let is_allowed = gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed;
-    is_allowed.then(|| Action::DeletePod { pod: stuck.id.clone(), grace: None, why })
+    let clearance = gate(&Deed::new(format!("delete pod `{}`", stuck.id.name), Answer::No)).clearance()?;
+    let why = "it is of an older revision and never became ready".to_owned();
+    Some(Action::DeletePod { pod: stuck.id.clone(), grace: None, why, clearance })
 }

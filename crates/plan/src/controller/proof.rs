@@ -152,7 +152,7 @@ fn repeat(proof: &Proof, now: Timestamp, plan: &mut Plan) {
     let waited = proof.repeated_at.map(|at| now.duration_since(at).unsigned_abs());
     match waited {
         Some(waited) if waited < pause => plan.wake_within(pause.saturating_sub(waited)),
-        _ => plan.actions.push(Action::Reconfigure { why: words(&proof.behind, proof.workers) }),
+        _ => plan.actions.extend(Action::reconfigure(words(&proof.behind, proof.workers))),
     }
 }
 

@@ -7,7 +7,7 @@ use slipway_api::{child::Child, condition::Reason};
 
 use crate::{
     Wait,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Answer, Clearance, Deed, Verdict, gate},
 };
 
 /// Wait for NodeSets, which slurm.conf names. Those of the same manifest are created a moment after their Controller: one wait is cheaper than a
@@ -38,8 +38,8 @@ pub struct Candidate {
 }
 
 pub(super) enum Step {
-    /// Publish it, unless it is published already; with its hash.
-    Publish(Box<Child>, String),
+    /// Publish it, unless it is published already.
+    Publish { child: Box<Child>, hash: String, clearance: Clearance },
     /// Leave the published configuration as it is; requeue after this time even without an event.
     Hold(Wait, Option<Duration>),
 }
@@ -57,46 +57,40 @@ pub(super) fn step(
         Err(wait) => return Step::Hold(wait, None),
     };
     let Candidate { child, hash, refusals, stable_for, differs_for, dropped_partitions, dropped_partitions_have_jobs } = candidate;
-    if published == Some(hash.as_str()) {
-        return Step::Publish(Box::new(child), hash);
-    }
-    if let Some(first) = refusals.first() {
+    let is_published = published == Some(hash.as_str());
+    if !is_published && let Some(first) = refusals.first() {
         let more = if refusals.len() > 1 { format!("; and {} more", refusals.len() - 1) } else { String::new() };
         let last = if published.is_some() { "; the last good configuration stays" } else { "" };
         let why = format!("the configuration is not published: {first}{more}{last}");
         return Step::Hold(Wait::new(Reason::ConfigurationRefused, why), None);
     }
-    let Some(_) = published else {
-        return match patience_left(created, now) {
-            Some(left) => {
-                let wait = Wait::new(Reason::Progressing, "just created: NodeSets of the same manifest may follow");
-                Step::Hold(wait, Some(left))
-            }
-            None => Step::Publish(Box::new(child), hash),
-        };
-    };
-    if let Verdict::Wait(why) | Verdict::Refused(why) = leave_to_drop(&dropped_partitions, dropped_partitions_have_jobs) {
-        return Step::Hold(Wait::new(Reason::WaitingForSlurm, why), Some(LATEST));
+    if published.is_none() && let Some(left) = patience_left(created, now) {
+        let wait = Wait::new(Reason::Progressing, "just created: NodeSets of the same manifest may follow");
+        return Step::Hold(wait, Some(left));
     }
-    if stable_for < QUIET && differs_for < LATEST {
+    let clearance = match ask_gate(&dropped_partitions, dropped_partitions_have_jobs) {
+        Verdict::Allowed(clearance) => clearance,
+        Verdict::Wait(why) | Verdict::Refused(why) => return Step::Hold(Wait::new(Reason::WaitingForSlurm, why), Some(LATEST)),
+    };
+    let is_change = published.is_some() && !is_published;
+    if is_change && stable_for < QUIET && differs_for < LATEST {
         let wait = Wait::new(Reason::ConfigurationPending, "the configuration has just changed: it is published in a moment");
         return Step::Hold(wait, Some(QUIET.saturating_sub(stable_for).min(LATEST.saturating_sub(differs_for))));
     }
-    if is_replacing {
+    if is_change && is_replacing {
         let wait = Wait::new(Reason::ConfigurationPending, "slurmctld is being replaced: the next configuration follows when it is up");
         return Step::Hold(wait, Some(SOON));
     }
-    Step::Publish(Box::new(child), hash)
+    Step::Publish { child: Box::new(child), hash, clearance }
 }
 
 /// Asks the gate: Slurm kills the jobs of a partition that is removed from its configuration.
-fn leave_to_drop(partitions: &[String], ends_jobs: Answer) -> Verdict {
-    if partitions.is_empty() {
-        return Verdict::Allowed;
+fn ask_gate(dropped: &[String], ends_jobs: Answer) -> Verdict {
+    if dropped.is_empty() {
+        return gate(&Deed::new("publish the configuration".to_owned(), Answer::No));
     }
-    let what = format!("drop partition {} from slurm.conf", partitions.join(", "));
     let have_jobs = ends_jobs == Answer::Yes;
-    match gate(&Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false }, Room { available: 0, floor: 0 }) {
+    match gate(&Deed::new(format!("drop partition {} from slurm.conf", dropped.join(", ")), ends_jobs)) {
         Verdict::Wait(why) if have_jobs => {
             Verdict::Wait(format!("{why}, or wait for it; cancel them or move them (`scontrol update jobid=... partition=...`)"))
         }

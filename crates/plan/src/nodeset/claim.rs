@@ -11,7 +11,7 @@ use std::{
 
 use slipway_api::{ClaimRetention, Retention, condition::Reason, name};
 
-use super::{Observed, Stage, Worker, worker::claimant};
+use super::{Observed, Stage, Worker, removal::Leaving, worker::claimant};
 use crate::{Action, ClaimId, Plan};
 
 /// Maximum number of owner changes in one reconcile.
@@ -83,13 +83,13 @@ pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed
     creations.into_iter().filter(|action| waits(action).is_none()).collect()
 }
 
-/// Sets the owners of claims. `leaving` are the names of surplus workers.
-pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) {
+/// Sets the owners of claims.
+pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &Leaving, plan: &mut Plan) {
+    let Leaving { scaled, deleted, .. } = leaving;
     let ClaimRetention { when_deleted, when_scaled } = observed.retention;
     let workers = by_claimant(observed);
-    let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
     let takes_along =
-        |worker: &Worker| when_scaled == Retention::Delete && leaving.contains(&worker.name) && deleted.contains(worker.uid.as_str());
+        |worker: &Worker| when_scaled == Retention::Delete && scaled.contains(&worker.name) && deleted.contains(&worker.uid);
     let kept = if when_deleted == Retention::Delete { Keeper::NodeSet } else { Keeper::Nobody };
     let mut handed: BTreeMap<String, Vec<ClaimId>> = BTreeMap::new();
     let mut changes = Vec::new();
@@ -114,7 +114,7 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &BTreeSet<String>, p
     // Right before each deletion, so that only the deletion itself can fail in between.
     let actions = std::mem::take(&mut plan.actions).into_iter().flat_map(|action| {
         let pod = match &action {
-            Action::DeleteWorker { name, uid } => handed.remove(uid).map(|claims| (name.clone(), uid.clone(), claims)),
+            Action::DeleteWorker { name, uid, .. } => handed.remove(uid).map(|claims| (name.clone(), uid.clone(), claims)),
             _ => None,
         };
         pod.map(|(name, uid, claims)| Action::HandOver { name, uid, claims }).into_iter().chain([action])
@@ -139,15 +139,8 @@ fn plan_restorations(observed: &Observed<'_>, plan: &mut Plan) {
 
 /// Removes from `actions` the handovers to workers that are not deleted after all.
 pub fn without_idle_handovers(actions: &mut Vec<Action>) {
-    let deleted: BTreeSet<String> = actions.iter().filter_map(deleted).map(str::to_owned).collect();
+    let deleted: BTreeSet<String> = actions.iter().filter_map(Action::deleted_worker).map(str::to_owned).collect();
     actions.retain(|action| !matches!(action, Action::HandOver { uid, .. } if !deleted.contains(uid)));
-}
-
-fn deleted(action: &Action) -> Option<&str> {
-    match action {
-        Action::DeleteWorker { uid, .. } => Some(uid),
-        _ => None,
-    }
 }
 
 /// Workers by claimant. Two workers on one Kubernetes node share their claims: the older one counts, as it existed when they were created.

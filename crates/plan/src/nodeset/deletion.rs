@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Action, Plan,
-    gate::{Deed, Room, Verdict, gate},
+    gate::{Answer, Clearance, Deed, Verdict, gate},
 };
 
 /// Number of jobs a message names before it counts the rest.
@@ -24,6 +24,9 @@ const NAMED: usize = 5;
 /// Wait after the last record is deleted. slurmctld saves its nodes with up to five seconds of delay. If it is killed before, it restores the deleted
 /// ones. The request reaches it a moment after the decision.
 const SAVED_AFTER: SignedDuration = SignedDuration::from_secs(8);
+
+/// The last step, for the gate.
+const RELEASE: &str = "remove the finalizer of the NodeSet";
 
 /// The remains of a NodeSet that is being deleted.
 pub struct Remains<'a> {
@@ -65,7 +68,8 @@ impl Remains<'_> {
 pub fn deletion(remains: &Remains<'_>) -> Plan {
     let mut plan = Plan::default();
     if remains.is_moot() {
-        plan.actions.push(Action::Release);
+        // No job is left to be killed, or the pods stay.
+        plan.actions.extend(release(Deed::new(RELEASE.to_owned(), Answer::No)));
         return plan;
     }
     // At once: Slurm deletes no reserved node, and no worker is updated any more.
@@ -88,10 +92,12 @@ fn plan_worker_deletions(remains: &Remains<'_>, plan: &mut Plan) {
             is_ours: true,
             ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
             may_end_jobs: worker.job_policy.may_kill_jobs(*now),
-            costs_a_worker: false, // all workers are to be deleted
+            room: None, // all workers are to be deleted
         };
-        match gate(&deed, Room { available: 0, floor: 0 }) {
-            Verdict::Allowed => plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }),
+        match gate(&deed) {
+            Verdict::Allowed(clearance) => {
+                plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone(), clearance });
+            }
             Verdict::Wait(why) | Verdict::Refused(why) => waits.push((why, worker.job_policy)),
         }
         let is_told = worker.in_slurm.hold == Hold::DrainedByUs && worker.in_slurm.our_reason() == Some(DELETED);
@@ -173,29 +179,40 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         return plan.report.wait(Reason::Deleting, "is being deleted: Slurm has forgotten its nodes and is about to save that".to_owned());
     }
     if ours.is_empty() {
-        plan.actions.push(Action::Release);
+        let ends_jobs = match jobs {
+            Ok(jobs) if jobs.is_empty() => Answer::No,
+            Ok(_) => Answer::Yes,
+            Err(why) => Answer::Unknown(why.clone()),
+        };
+        plan.actions.extend(release(Deed { may_end_jobs: is_forced, ..Deed::new(RELEASE.to_owned(), ends_jobs) }));
         return;
     }
     let fates: Vec<(&str, Fate)> = ours.iter().map(|stale_node| (stale_node.node.as_str(), record::fate(stale_node))).collect();
-    let goes = |stale_node: &&&StaleNode| match record::fate(stale_node) {
-        Fate::Goes => true,
+    let clearance = |stale_node: &StaleNode| match record::fate(stale_node) {
+        Fate::Goes(clearance) => Some(clearance),
         // A forced deletion ignores who needs the record. Slurm itself still keeps a node that is reserved or has a job.
-        Fate::Waits(_) | Fate::Stays(_) => is_forced && record::fate_if(stale_node, &Needed::ByNobody) == Fate::Goes,
+        Fate::Waits(_) | Fate::Stays(_) if is_forced => record::fate_if(stale_node, &Needed::ByNobody).clearance(),
+        Fate::Waits(_) | Fate::Stays(_) => None,
     };
-    let nodes: Vec<String> = ours.iter().filter(goes).map(|stale_node| stale_node.node.clone()).collect();
+    let cleared = Clearance::for_all(ours.iter().filter_map(|stale_node| Some((stale_node.node.clone(), clearance(stale_node)?))));
     let kept = fates.iter().find_map(|(node, fate)| match fate {
         Fate::Stays(why) => Some(format!("the record of node `{node}` stays: {why}")),
-        Fate::Waits(_) | Fate::Goes => None,
+        Fate::Waits(_) | Fate::Goes(_) => None,
     });
     let waits = || fates.iter().find_map(|(_, fate)| if let Fate::Waits(why) = fate { Some(why.clone()) } else { None });
     let words = match kept.or_else(waits) {
         Some(why) => format!("is being deleted and waits: {why}"),
-        None => format!("is being deleted: Slurm is asked to forget {}", nodes.join(", ")),
+        None => {
+            let nodes = cleared.as_ref().map(|(nodes, _)| nodes.join(", ")).unwrap_or_default();
+            format!("is being deleted: Slurm is asked to delete the records of {nodes}")
+        }
     };
     plan.report.wait(Reason::Deleting, words);
-    if !nodes.is_empty() {
-        plan.actions.push(Action::Forget { nodes });
-    }
+    plan.actions.extend(cleared.map(|(nodes, clearance)| Action::Forget { nodes, clearance }));
+}
+
+fn release(deed: Deed) -> Option<Action> {
+    gate(&deed).clearance().map(|clearance| Action::Release { clearance })
 }
 
 #[cfg(test)]

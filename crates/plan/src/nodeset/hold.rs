@@ -7,12 +7,12 @@ use slipway_api::slurm_node::{POD_TERMINATING, SCALE_IN, UPDATE};
 use super::{Hold, InSlurm, Observed, Stage, Worker, removal::Leaving, replacement_backoff::until};
 use crate::{Action, Plan, gate::Answer};
 
-/// Drains, undrains and resumes nodes. Nodes held by others, and nodes with a recent command to Slurm, are left alone.
-pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut Plan) {
-    let settled = settled(&plan.actions);
+/// Drains, undrains and resumes nodes. Nodes held by others, nodes with a recent command to Slurm and those that the plan has
+/// `set_down` are left alone.
+pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, set_down: &BTreeSet<String>, plan: &mut Plan) {
     let (mut to_drain, mut to_undrain, mut to_resume) = (BTreeMap::<String, Vec<String>>::new(), Vec::new(), Vec::new());
-    let staying = |worker: &&Worker| !settled.contains(&worker.uid) && !settled.contains(&worker.node);
-    let speakers = speakers(observed, leaving, &settled);
+    let staying = |worker: &&Worker| !leaving.deleted.contains(&worker.uid) && !set_down.contains(&worker.node);
+    let speakers = speakers(observed, leaving);
     for worker in observed.workers.iter().filter(staying).filter(|worker| speakers.get(worker.node.as_str()) == Some(&worker.name.as_str()))
     {
         match cause(worker, observed, leaving) {
@@ -37,12 +37,12 @@ pub(super) fn plan_holds(observed: &Observed<'_>, leaving: &Leaving, plan: &mut 
 
 /// The pod that decides for each Slurm node. Two pods on one Kubernetes node share one Slurm node: the pod to be deleted decides until it is gone,
 /// because its preStop hook sets the node DOWN. Otherwise a cause on one pod drains the node for both.
-fn speakers<'a>(observed: &Observed<'a>, leaving: &Leaving, settled: &BTreeSet<String>) -> BTreeMap<&'a str, &'a str> {
+fn speakers<'a>(observed: &Observed<'a>, leaving: &Leaving) -> BTreeMap<&'a str, &'a str> {
     let mut speakers: BTreeMap<&str, &Worker> = BTreeMap::new();
     let weight = |worker: &Worker| {
-        let is_settled = settled.contains(&worker.uid);
-        let leaves = leaving.contains(&worker.name) && !is_settled;
-        (leaves, is_settled || worker.stage == Stage::Going, cause(worker, observed, leaving).is_some())
+        let is_deleted = leaving.deleted.contains(&worker.uid);
+        let leaves = leaving.contains(&worker.name) && !is_deleted;
+        (leaves, is_deleted || worker.stage == Stage::Going, cause(worker, observed, leaving).is_some())
     };
     for worker in observed.workers {
         let speaker = speakers.entry(worker.node.as_str()).or_insert(worker);
@@ -107,17 +107,4 @@ fn wake_when_time_is_up(worker: &Worker, observed: &Observed<'_>, plan: &mut Pla
     if let Some(gone_by) = worker.gone_by.filter(|_| worker.stage == Stage::Going && is_to_drain(worker, POD_TERMINATING)) {
         plan.wake_within(until(gone_by, observed.now));
     }
-}
-
-/// UIDs of workers that are deleted, and nodes that are set DOWN: they need no further command.
-fn settled(actions: &[Action]) -> BTreeSet<String> {
-    let mut settled = BTreeSet::new();
-    for action in actions {
-        match action {
-            Action::DeleteWorker { uid, .. } => drop(settled.insert(uid.clone())),
-            Action::SetDown { nodes, .. } => settled.extend(nodes.iter().cloned()),
-            _ => {}
-        }
-    }
-    settled
 }

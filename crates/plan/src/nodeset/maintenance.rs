@@ -8,7 +8,7 @@ use slipway_api::condition::{ConditionStatus, ConditionUpdate, RESERVATION_CREAT
 use super::{Observed, Schedule, Worker, replacement_backoff::written, schedule::MAINT};
 use crate::{
     Action, Plan,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Answer, Deed, gate},
 };
 
 /// Remedy for a reservation that Slurm refuses to create or change.
@@ -118,11 +118,11 @@ impl Maintenance {
         };
         let what = format!("write reservation `{name}`");
         // Running jobs continue in our maintenance, and Slurm refuses to delete a reservation while jobs that use it are running.
-        let deed = Deed { what, is_ours: self.is_ours(), ends_jobs: Answer::No, may_end_jobs: false, costs_a_worker: false };
-        if gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed {
+        let deed = Deed { is_ours: self.is_ours(), ..Deed::new(what, Answer::No) };
+        if let Some(clearance) = gate(&deed).clearance() {
             plan.actions.push(match booking {
-                Some(booking) => Action::Reserve { name, booking },
-                None => Action::Unreserve { name },
+                Some(booking) => Action::Reserve { name, booking, clearance },
+                None => Action::Unreserve { name, clearance },
             });
         }
         refusal
@@ -145,7 +145,7 @@ impl Reserved {
 }
 
 /// Creates, changes or deletes the reservation, as far as Slurm allows changes once it has begun, and reports its state.
-pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
+pub(super) fn plan_maintenance(observed: &Observed<'_>, forgotten: &BTreeSet<String>, plan: &mut Plan) {
     let Observed { maintenance, replicas, .. } = *observed;
     let Maintenance { name, wanted, seen, said, .. } = maintenance;
     let wanted = match wanted {
@@ -174,7 +174,7 @@ pub(super) fn plan_maintenance(observed: &Observed<'_>, plan: &mut Plan) {
         Seen::There(reserved) => Some(reserved),
         Seen::Absent => None,
     };
-    let nodes = nodes(observed, reserved, plan);
+    let nodes = nodes(observed, reserved, forgotten);
     match reserved {
         Some(reserved) if !reserved.is_ours() => {
             let message = format!(
@@ -201,7 +201,7 @@ fn plan_saying(said: Option<&(ConditionUpdate, Timestamp)>, plan: &mut Plan) {
 
 /// The nodes to reserve: those of registered workers. A node whose pod is being replaced stays reserved, so that no job starts in between. A node to
 /// be deleted does not, because Slurm deletes no reserved node.
-fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, plan: &Plan) -> BTreeSet<String> {
+fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, forgotten: &BTreeSet<String>) -> BTreeSet<String> {
     let Observed { workers, stale_nodes, replicas, .. } = *observed;
     let known = workers.iter().filter(|worker| worker.in_slurm.is_registered == Answer::Yes).map(|worker| &worker.node);
     let is_replaced = |node: &&String| workers.len() < replicas && reserved.is_some_and(|reserved| reserved.nodes.contains(*node));
@@ -211,8 +211,7 @@ fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, plan: &Plan) -> B
         .filter(|stale_node| stale_node.record.differences.is_empty())
         .map(|stale_node| &stale_node.node)
         .filter(is_replaced);
-    let forgotten = |node: &&String| plan.actions.iter().any(|action| matches!(action, Action::Forget { nodes } if nodes.contains(*node)));
-    known.chain(replaced).filter(|node| !forgotten(node)).cloned().collect()
+    known.chain(replaced).filter(|node| !forgotten.contains(*node)).cloned().collect()
 }
 
 fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>, plan: &mut Plan) {

@@ -9,23 +9,15 @@ use std::collections::BTreeSet;
 pub use mark::plan_protection;
 
 use super::{Observed, Stage, Worker};
-use crate::{Action, Plan, PodId};
+use crate::{Plan, PodId};
 
-/// Writes conditions, labels, annotations and comments that differ. Runs last: pods that the plan deletes are not written to any more.
-pub(super) fn plan_mirror(observed: &Observed<'_>, plan: &mut Plan) {
-    let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
-    let stays = |worker: &&Worker| worker.stage != Stage::Going && !worker.uid.is_empty() && !deleted.contains(worker.uid.as_str());
+/// Writes conditions, labels, annotations and comments that differ, but not to pods that the plan deletes.
+pub(super) fn plan_mirror(observed: &Observed<'_>, deleted: &BTreeSet<String>, plan: &mut Plan) {
+    let stays = |worker: &&Worker| worker.stage != Stage::Going && !worker.uid.is_empty() && !deleted.contains(&worker.uid);
     let workers: Vec<&Worker> = observed.workers.iter().filter(stays).collect();
     mark::plan_marks(observed, &workers, plan);
     condition::plan_conditions(observed, &workers, plan);
     comment::plan_comments(observed, &workers, plan);
-}
-
-fn deleted(action: &Action) -> Option<&str> {
-    match action {
-        Action::DeleteWorker { uid, .. } => Some(uid),
-        _ => None,
-    }
 }
 
 fn pod_of(worker: &Worker, namespace: &str) -> PodId {

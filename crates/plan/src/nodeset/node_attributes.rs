@@ -45,9 +45,8 @@ pub enum Moves {
 
 /// Sets the attributes that differ, with one call for all nodes that get the same value. When all nodes have their features and some are in other
 /// partitions than these select, Slurm rereads its configuration.
-pub(super) fn plan_node_attributes(observed: &Observed<'_>, plan: &mut Plan) {
-    let deleted: BTreeSet<&str> = plan.actions.iter().filter_map(deleted).collect();
-    let staying = observed.workers.iter().filter(|worker| !deleted.contains(worker.uid.as_str()) && can_be_told(worker));
+pub(super) fn plan_node_attributes(observed: &Observed<'_>, deleted: &BTreeSet<String>, plan: &mut Plan) {
+    let staying = observed.workers.iter().filter(|worker| !deleted.contains(&worker.uid) && can_be_told(worker));
     let mut changes = BTreeMap::<NodeAttribute, Vec<String>>::new();
     let (mut misplaced, mut next_try) = (Vec::new(), None);
     for worker in staying {
@@ -67,7 +66,7 @@ pub(super) fn plan_node_attributes(observed: &Observed<'_>, plan: &mut Plan) {
         plan.wake_within(next_try);
     }
     match (misplaced.first(), observed.moves) {
-        (Some(first), Moves::Now) if !is_moving => plan.actions.push(Action::Reconfigure { why: why(first, misplaced.len()) }),
+        (Some(first), Moves::Now) if !is_moving => plan.actions.extend(Action::reconfigure(why(first, misplaced.len()))),
         (Some(_), Moves::After(time)) => plan.wake_within(time),
         _ => {}
     }
@@ -169,13 +168,6 @@ fn other_features(wanted: &BTreeSet<String>, in_slurm: &InSlurm) -> Option<NodeA
 /// True for every feature with our prefix. One that was set by other means is removed.
 fn is_ours(feature: &str) -> bool {
     feature.starts_with(FEATURE_PREFIX)
-}
-
-fn deleted(action: &Action) -> Option<&str> {
-    match action {
-        Action::DeleteWorker { uid, .. } => Some(uid),
-        _ => None,
-    }
 }
 
 impl NodeAttribute {

@@ -10,7 +10,7 @@ use slipway_api::condition::{ConditionStatus, ConditionUpdate, RECORDS_CURRENT, 
 use super::{Hold, InSlurm, Layout, Observed, ReplacementBackoff, Stage, StaleNode, Update, Worker, numbers_to_come, stale_node};
 use crate::{
     Action, Plan,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Answer, Clearance, Deed, Verdict, gate},
 };
 
 /// Number of times a worker is replaced because its record differs. If that does not help, it is reported and left to the administrator.
@@ -47,7 +47,8 @@ impl Default for Needed {
 /// Decision about a record without a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    Goes,
+    /// It may be deleted.
+    Goes(Clearance),
     /// It is deleted as soon as this is known or over.
     Waits(String),
     /// It is kept while this is the case.
@@ -79,10 +80,19 @@ pub(super) fn fate_if(StaleNode { node, in_slurm, .. }: &StaleNode, needed: &Nee
         () => needed,
     };
     let what = format!("delete the record of node `{node}`");
-    let deed = Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false };
-    match gate(&deed, Room { available: 0, floor: 0 }) {
-        Verdict::Allowed => Fate::Goes,
+    match gate(&Deed::new(what, ends_jobs)) {
+        Verdict::Allowed(clearance) => Fate::Goes(clearance),
         Verdict::Wait(why) | Verdict::Refused(why) => Fate::Waits(why),
+    }
+}
+
+impl Fate {
+    /// The clearance to delete the record now.
+    pub(super) fn clearance(self) -> Option<Clearance> {
+        match self {
+            Self::Goes(clearance) => Some(clearance),
+            Self::Waits(_) | Self::Stays(_) => None,
+        }
     }
 }
 
@@ -92,11 +102,9 @@ pub(super) fn is_ours(in_slurm: &InSlurm) -> bool {
     stale_node::is_ours(in_slurm) && !is_drained_by_others
 }
 
-/// Deletes records that are no longer wanted, if the NodeSet enables it.
-pub(super) fn plan_pruning(observed: &Observed<'_>, plan: &mut Plan) {
-    let unwanted = unwanted(observed);
-    let nodes = unwanted.iter().filter(|stale_node| fate(stale_node) == Fate::Goes).map(|stale_node| stale_node.node.clone()).collect();
-    forget(nodes, plan);
+/// Deletes records that are no longer wanted, if the NodeSet enables it. Returns their nodes.
+pub(super) fn plan_pruning(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
+    forget(unwanted(observed).into_iter().filter_map(|stale_node| Some((stale_node.node.clone(), fate(stale_node).clearance()?))), plan)
 }
 
 /// Our records that have no pod and will not get one. This is the only place that lists the wanted nodes for every scaling mode.
@@ -113,9 +121,9 @@ fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a StaleNode> {
 }
 
 /// Those of `creations` whose Slurm record would match them. A record that differs is deleted first, which takes a moment. A record that has to stay
-/// does not block its worker.
-pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
-    let (mut ready, mut nodes) = (Vec::new(), Vec::new());
+/// does not block its worker. Returns the nodes of the deleted records, too.
+pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> (Vec<Action>, BTreeSet<String>) {
+    let (mut ready, mut cleared) = (Vec::new(), Vec::new());
     for creation in creations {
         let outdated = match &creation {
             Action::CreateWorker { hostname, .. } => {
@@ -130,25 +138,25 @@ pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, 
         match fate(stale_node) {
             Fate::Stays(_) => ready.push(creation),
             Fate::Waits(why) => plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{}`: it {why}", stale_node.pod)),
-            Fate::Goes => {
+            Fate::Goes(clearance) => {
                 let StaleNode { node, pod, record, .. } = stale_node;
                 let why = format!(
                     "waits to create pod `{pod}` until Slurm has forgotten node `{node}`, whose record would stay as it is: {}",
                     record.differences.join(", ")
                 );
                 plan.report.wait(Reason::WaitingForSlurm, why);
-                nodes.push(node.clone());
+                cleared.push((node.clone(), clearance));
             }
         }
     }
-    forget(nodes, plan);
-    ready
+    (ready, forget(cleared, plan))
 }
 
-fn forget(nodes: Vec<String>, plan: &mut Plan) {
-    if !nodes.is_empty() {
-        plan.actions.push(Action::Forget { nodes });
-    }
+fn forget(cleared: impl IntoIterator<Item = (String, Clearance)>, plan: &mut Plan) -> BTreeSet<String> {
+    let Some((nodes, clearance)) = Clearance::for_all(cleared) else { return BTreeSet::new() };
+    let forgotten = nodes.iter().cloned().collect();
+    plan.actions.push(Action::Forget { nodes, clearance });
+    forgotten
 }
 
 /// Marks workers as outdated if their record differs from them and a new record would help and may be created.

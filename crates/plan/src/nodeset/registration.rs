@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Action, Plan,
-    gate::{Deed, Room, Verdict, gate},
+    gate::{Clearance, Deed, gate},
 };
 
 /// Time that a worker may be ready before Slurm must know it. Registering takes milliseconds and reading it back seconds; a slurmctld that restarts
@@ -29,7 +29,9 @@ const MOST: Duration = Duration::from_mins(15);
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Replaces workers that Slurm does not know, a few at a time, so that a slurmctld that lost its state gets them back in steps.
-pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) {
+/// Returns the UIDs of the deleted pods.
+pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) -> BTreeSet<String> {
+    let mut deleted = BTreeSet::new();
     let Observed { workers, backoff, now, max_unavailable, .. } = observed;
     let unregistered: Vec<&Worker> = workers.iter().filter(|worker| worker.is_unregistered() && !leaving.contains(&worker.name)).collect();
     let mut on_their_way: BTreeSet<&str> = backoff.nodes().filter(|node| on_its_way(node, observed).is_some()).collect();
@@ -42,9 +44,12 @@ pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<Stri
             waiting.push((turn.at, worker));
         } else if !on_their_way.contains(node) && on_their_way.len() >= *max_unavailable {
             without_room.push(worker);
-        } else if can_be_made(observed) && is_allowed(worker) {
+        } else if can_be_made(observed)
+            && let Some(clearance) = clearance(worker)
+        {
             on_their_way.insert(node);
-            plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() });
+            deleted.insert(worker.uid.clone());
+            plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone(), clearance });
         }
     }
     waiting.extend(without_room.first().map(|worker| (room_at(&on_their_way, observed), *worker)));
@@ -65,6 +70,7 @@ pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<Stri
         let why = format!("{} of {} workers are up and not registered in Slurm yet", unregistered.len(), observed.replicas);
         plan.report.wait(Reason::WaitingForSlurm, why);
     }
+    deleted
 }
 
 fn words(troubled: usize, how: &str, observed: &Observed<'_>) -> String {
@@ -106,11 +112,9 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// True if the gate allows the deletion. A worker that Slurm does not know gets no jobs, so deleting it makes none unavailable.
-fn is_allowed(worker: &Worker) -> bool {
-    let (what, ends_jobs) = (format!("delete pod `{}`", worker.name), worker.in_slurm.would_end_jobs(false));
-    let deed = Deed { what, is_ours: true, ends_jobs, may_end_jobs: false, costs_a_worker: false };
-    gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed
+/// The clearance to delete the pod, if the gate gives it. A worker that Slurm does not know gets no jobs, so deleting it makes none unavailable.
+fn clearance(worker: &Worker) -> Option<Clearance> {
+    gate(&Deed::new(format!("delete pod `{}`", worker.name), worker.in_slurm.would_end_jobs(false))).clearance()
 }
 
 /// True if a new pod would be created. If not, the present pod is kept: it may still register once slurmctld is repaired.

@@ -17,7 +17,7 @@ use crate::{
     gate::{Answer, Deed, Room, Verdict, gate},
 };
 
-/// Names of workers that are to be deleted although they could keep running.
+/// Workers that are to be deleted: by name, although they could keep running, and by UID once nothing holds up their deletion.
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     /// Excess workers.
@@ -26,16 +26,18 @@ pub(super) struct Leaving {
     pub(super) displaced: BTreeSet<String>,
     /// Workers to be replaced by one from the current template.
     pub(super) outdated: BTreeSet<String>,
+    /// UIDs of the pods that this plan deletes, ended ones too.
+    pub(super) deleted: BTreeSet<String>,
 }
 
 impl Leaving {
     pub(super) fn contains(&self, worker: &str) -> bool {
-        let Self { scaled, displaced, outdated } = self;
+        let Self { scaled, displaced, outdated, deleted: _ } = self;
         [scaled, displaced, outdated].iter().any(|names| names.contains(worker))
     }
 }
 
-/// Deletes workers that have ended, are in excess or are outdated, if the gate allows it. Returns the names of all but the ended ones. Those are
+/// Deletes workers that have ended, are in excess or are outdated, if the gate allows it. All but the ended ones are
 /// drained first, so that they get no new job, and deleted when their last job has ended, or earlier if a user has allowed their jobs to be killed.
 pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving {
     let Observed { workers, replicas, now, .. } = *observed;
@@ -53,7 +55,8 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     let (mut displaced, scaled): (Vec<&Worker>, Vec<&Worker>) = excess.iter().partition(|worker| has_double(worker));
     displaced.extend(switch::choose(observed));
     let chosen = update::choose(observed, &names(&excess));
-    let leaving = Leaving { scaled: names(&scaled), displaced: names(&displaced), outdated: names(&chosen) };
+    let mut leaving =
+        Leaving { scaled: names(&scaled), displaced: names(&displaced), outdated: names(&chosen), deleted: BTreeSet::new() };
     let mut seen = BTreeSet::new();
     let mut waits = Vec::new();
     for worker in ended.into_iter().chain(scaled).chain(displaced).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {
@@ -66,12 +69,13 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
             is_ours: true,
             ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
             may_end_jobs: worker.job_policy.may_kill_jobs(now),
-            costs_a_worker,
+            room: costs_a_worker.then_some(Room { available, floor }),
         };
-        match gate(&deed, Room { available, floor }) {
-            Verdict::Allowed => {
+        match gate(&deed) {
+            Verdict::Allowed(clearance) => {
                 available -= usize::from(costs_a_worker);
-                plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() });
+                leaving.deleted.insert(worker.uid.clone());
+                plan.actions.push(Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone(), clearance });
             }
             Verdict::Wait(why) | Verdict::Refused(why) => {
                 let waits_for_jobs = deed.ends_jobs != Answer::No && !deed.may_end_jobs;

@@ -82,7 +82,7 @@ impl ReplacementBackoff {
 
     /// Records the planned deletions. Returns the workers that are deleted because Slurm does not know them. A failed deletion also counts.
     pub fn count<'a>(&mut self, actions: &[Action], workers: &'a [Worker], now: Timestamp) -> Vec<&'a Worker> {
-        let deleted: BTreeSet<&str> = actions.iter().filter_map(deleted).collect();
+        let deleted: BTreeSet<&str> = actions.iter().filter_map(Action::deleted_worker).collect();
         let mut unknown_to_slurm = Vec::new();
         for worker in workers.iter().filter(|worker| deleted.contains(worker.uid.as_str())) {
             let record = self.by_node.entry(worker.node.clone()).or_default();
@@ -139,13 +139,6 @@ impl Streak {
     pub(super) fn next(self, first: Duration, most: Duration) -> Timestamp {
         let doublings = self.times.saturating_sub(1).min(30);
         after(self.last, first.saturating_mul(1 << doublings).min(most))
-    }
-}
-
-fn deleted(action: &Action) -> Option<&str> {
-    match action {
-        Action::DeleteWorker { uid, .. } => Some(uid),
-        _ => None,
     }
 }
 

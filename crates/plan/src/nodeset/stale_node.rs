@@ -3,18 +3,18 @@
 //! A node that is set DOWN gets no job, and its jobs are requeued. That kills no job: nothing can run without a pod. A terminating pod does this
 //! itself; this is for pods that could not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use slipway_api::{condition::Reason, slurm_node::POD_GONE};
 
 use super::{Hold, InSlurm, Observed, Stage, StaleNode, Worker};
 use crate::{
     Action, Plan,
-    gate::{Answer, Deed, Room, Verdict, gate},
+    gate::{Answer, Clearance, Deed, gate},
 };
 
-/// Sets DOWN, in one call, the nodes that may get or have jobs although their pod is gone or has ended.
-pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) {
+/// Sets DOWN, in one call, the nodes that may get or have jobs although their pod is gone or has ended. Returns them.
+pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
     let stale_nodes = observed
         .stale_nodes
         .iter()
@@ -23,17 +23,22 @@ pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) {
     // A pod that has ended is deleted once Slurm reports no job there. Without this, Slurm would report the job forever.
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
     let ended = ended.filter(|worker| may_hold_jobs(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
-    plan.actions.extend(down(stale_nodes.chain(ended)));
+    let (nodes, action) = down(stale_nodes.chain(ended));
+    plan.actions.extend(action);
+    nodes
 }
 
 /// The action that sets those of `stale_nodes` DOWN that may get or have jobs, or `None` if there are none.
 pub(super) fn set_down<'a>(stale_nodes: impl Iterator<Item = &'a StaleNode>) -> Option<Action> {
-    down(stale_nodes.filter(|stale_node| may_hold_jobs(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm)))
+    down(stale_nodes.filter(|stale_node| may_hold_jobs(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm))).1
 }
 
-fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> Option<Action> {
-    let nodes: BTreeSet<String> = nodes.filter(|(node, in_slurm)| may_set_down(node, in_slurm)).map(|(node, _)| node.clone()).collect();
-    (!nodes.is_empty()).then(|| Action::SetDown { nodes: nodes.into_iter().collect(), reason: POD_GONE.to_owned() })
+fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> (BTreeSet<String>, Option<Action>) {
+    let cleared: BTreeMap<String, Clearance> =
+        nodes.filter_map(|(node, in_slurm)| Some((node.clone(), clearance(node, in_slurm)?))).collect();
+    let nodes = cleared.keys().cloned().collect();
+    let set_down = |(nodes, clearance)| Action::SetDown { nodes, reason: POD_GONE.to_owned(), clearance };
+    (nodes, Clearance::for_all(cleared).map(set_down))
 }
 
 /// True if no one but us has set the state of a record. A record that Slurm set DOWN because the node does not respond counts as ours.
@@ -74,20 +79,14 @@ fn may_hold_jobs(in_slurm: &InSlurm) -> bool {
         }
 }
 
-/// True if the node may be set DOWN. A node that an administrator drained is left as it is, although its jobs hang: DOWN would overwrite the
+/// The clearance to set the node DOWN, if the gate gives it. A node that an administrator drained is left as it is, although its jobs hang: DOWN would overwrite the
 /// administrator's reason. Slurm itself sets a node DOWN that does not respond for `SlurmdTimeout`, and keeps the reason.
-fn may_set_down(node: &str, in_slurm: &InSlurm) -> bool {
+fn clearance(node: &str, in_slurm: &InSlurm) -> Option<Clearance> {
     if in_slurm.hold == Hold::Unknown {
-        return false; // a command for it was just sent to Slurm
+        return None; // a command for it was just sent to Slurm
     }
-    let deed = Deed {
-        what: format!("set node `{node}` down"),
-        is_ours: in_slurm.hold != Hold::ByOthers,
-        ends_jobs: Answer::No,
-        may_end_jobs: false,
-        costs_a_worker: false,
-    };
-    gate(&deed, Room { available: 0, floor: 0 }) == Verdict::Allowed
+    let deed = Deed::new(format!("set node `{node}` down"), Answer::No);
+    gate(&Deed { is_ours: in_slurm.hold != Hold::ByOthers, ..deed }).clearance()
 }
 
 fn why_it_lasts(node: &str, in_slurm: &InSlurm) -> String {

@@ -198,7 +198,7 @@ proptest! {
             if let Action::HandOver { name, uid, claims: handed } = action {
                 prop_assert_eq!(when_scaled, DELETE);
                 prop_assert!(fleet.len() > replicas);
-                prop_assert_eq!(&actions[index + 1], &Action::DeleteWorker { name: name.clone(), uid: uid.clone() });
+                prop_assert_eq!(&actions[index + 1], &Action::delete_worker(name, uid));
                 for id in handed {
                     let claim = claims.iter().find(|claim| claim.uid == id.uid).unwrap();
                     prop_assert_eq!(&claim.pod, name);

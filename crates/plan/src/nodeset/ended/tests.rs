@@ -15,7 +15,7 @@ fn plan(ended: &Worker, times: u32, second: i64) -> Plan {
     let workers = std::slice::from_ref(ended);
     let mut backoff = ReplacementBackoff::default();
     for _ in 0..times {
-        backoff.count(&[crate::Action::DeleteWorker { name: ended.name.clone(), uid: ended.uid.clone() }], workers, at(0));
+        backoff.count(&[crate::Action::delete_worker(&ended.name, &ended.uid)], workers, at(0));
     }
     nodeset(Observed { backoff: &backoff, now: at(second), ..observed(workers, 1) })
 }
@@ -52,6 +52,6 @@ fn a_new_template_is_tried_at_once() {
 fn one_that_is_too_many_leaves_without_a_wait() {
     let workers = [worker(0, Stage::Ready, idle()), worker(1, Stage::Ended, idle())];
     let mut backoff = ReplacementBackoff::default();
-    backoff.count(&[crate::Action::DeleteWorker { name: "w-1".into(), uid: "uid-1".into() }], &workers, at(0));
+    backoff.count(&[crate::Action::delete_worker("w-1", "uid-1")], &workers, at(0));
     assert_eq!(words(&nodeset(Observed { backoff: &backoff, now: at(0), ..observed(&workers, 1) })), ["delete pod `w-1`"]);
 }

@@ -42,7 +42,7 @@ fn maintenance(wanted: Schedule, seen: Seen, said: Option<(ConditionUpdate, Time
 
 fn planned_with(maintenance: &Maintenance, workers: &[Worker], stale_nodes: &[StaleNode], replicas: usize, now: i64) -> Plan {
     let mut plan = Plan::default();
-    plan_maintenance(&Observed { maintenance, stale_nodes, now: at(now), ..observed(workers, replicas) }, &mut plan);
+    plan_maintenance(&Observed { maintenance, stale_nodes, now: at(now), ..observed(workers, replicas) }, &BTreeSet::new(), &mut plan);
     plan
 }
 
@@ -225,11 +225,11 @@ fn a_worker_that_is_being_replaced_stays_reserved() {
     assert_eq!(words(&planned_with(&running, &workers, &stale_nodes, 1, 70)), ["reserve w-0 in `R`"], "it was scaled away");
     let forgotten = || {
         let mut plan = Plan::default();
-        plan.actions.push(Action::Forget { nodes: vec!["w-1".to_owned()] });
-        plan_maintenance(&Observed { maintenance: &running, stale_nodes: &stale_nodes, now: at(70), ..observed(&workers, 2) }, &mut plan);
+        let observed = Observed { maintenance: &running, stale_nodes: &stale_nodes, now: at(70), ..observed(&workers, 2) };
+        plan_maintenance(&observed, &["w-1".to_owned()].into(), &mut plan);
         words(&plan)
     };
-    assert_eq!(forgotten(), ["forget w-1", "reserve w-0 in `R`"]);
+    assert_eq!(forgotten(), ["reserve w-0 in `R`"]);
     let gone = planned_with(&running, &[], &[], 2, 70);
     assert_eq!(words(&gone), [""; 0], "it keeps what it has");
 }

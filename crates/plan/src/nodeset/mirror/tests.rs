@@ -313,7 +313,7 @@ proptest! {
     fn what_was_written_is_not_written_again(mut workers in any_fleet(), protects: bool) {
         let plan = |workers: &[Worker]| {
             let mut plan = Plan::default();
-            plan_mirror(&Observed { protects, now: after(30), ..observed(workers, workers.len()) }, &mut plan);
+            plan_mirror(&Observed { protects, now: after(30), ..observed(workers, workers.len()) }, &BTreeSet::new(), &mut plan);
             plan
         };
         let first = plan(&workers);
@@ -324,7 +324,7 @@ proptest! {
     #[test]
     fn nothing_is_written_about_what_is_unknown(workers in any_fleet()) {
         let mut plan = Plan::default();
-        plan_mirror(&observed(&workers, workers.len()), &mut plan);
+        plan_mirror(&observed(&workers, workers.len()), &BTreeSet::new(), &mut plan);
         for action in plan.actions {
             let (Action::ShowConditions { pod, .. } | Action::MarkPod { pod, .. }) = action else { continue };
             let worker = workers.iter().find(|worker| worker.uid == pod.uid).unwrap();
@@ -335,7 +335,7 @@ proptest! {
     #[test]
     fn whoever_gets_the_mark_was_counted_before(workers in any_fleet(), protects: bool) {
         let mut plan = Plan::default();
-        plan_mirror(&Observed { protects, ..observed(&workers, workers.len()) }, &mut plan);
+        plan_mirror(&Observed { protects, ..observed(&workers, workers.len()) }, &BTreeSet::new(), &mut plan);
         let counted: Vec<&str> = plan_protection(&workers, protects).map(|worker| worker.uid.as_str()).collect();
         for action in &plan.actions {
             if let Action::MarkPod { pod, marks } = action && matches!(marks.labels.get(label::POD_PROTECT), Some(Some(_))) {

@@ -133,7 +133,7 @@ fn it_is_drained_and_replaced_like_any_other() {
 #[test]
 fn what_does_not_help_is_not_done_for_ever_and_it_is_said() {
     let workers = [live(idle(), free(&["RealMemory is 1 and not 2"]))];
-    let delete = [Action::DeleteWorker { name: "w-0".into(), uid: "uid-0".into() }];
+    let delete = [Action::delete_worker("w-0", "uid-0")];
     let now = observed(&workers, 1).now;
     let mut backoff = ReplacementBackoff::new();
     for _ in 0..MOST_TRIES {

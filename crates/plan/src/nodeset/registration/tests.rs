@@ -107,7 +107,7 @@ fn a_worker_that_waits_for_its_next_try_says_until_when() {
     let workers = [worker(0, Stage::Ready, unregistered())];
     let mut backoff = since_the_beginning(&workers);
     for second in [100, 200, 400, 800, 1600] {
-        backoff.count(&[Action::DeleteWorker { name: "w-0".into(), uid: "uid-0".into() }], &workers, at(second));
+        backoff.count(&[Action::delete_worker("w-0", "uid-0")], &workers, at(second));
     }
     let plan = nodeset(Observed { backoff: &backoff, now: at(2000), ..observed(&workers, 1) });
     assert_eq!((words(&plan), plan.wake_after), (vec![], Some(Duration::from_secs(500))));
@@ -299,7 +299,7 @@ fn fleet() -> impl Strategy<Value = (Vec<Worker>, ReplacementBackoff)> {
         let lost: Vec<_> = fleet.keys().map(|ordinal| worker(*ordinal, Stage::Ready, unregistered())).collect();
         backoff.saw(&lost, at(0));
         for (ordinal, (_, _, past)) in &fleet {
-            let deletion = Action::DeleteWorker { name: String::new(), uid: format!("uid-{ordinal}") };
+            let deletion = Action::delete_worker("", &format!("uid-{ordinal}"));
             let mut past = past.clone();
             past.sort_unstable();
             for second in past {

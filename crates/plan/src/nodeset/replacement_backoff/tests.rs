@@ -12,7 +12,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn deletion(worker: &Worker) -> Vec<Action> {
-    vec![Action::DeleteWorker { name: worker.name.clone(), uid: worker.uid.clone() }]
+    vec![Action::delete_worker(&worker.name, &worker.uid)]
 }
 
 /// `ReplacementBackoff` after this many replacements of the worker, one per second.
