@@ -5,13 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
-use slipway_api::{ClaimRetention, child::Child, condition::Reason, name};
+use slipway_api::{condition::Reason, name};
 
-use crate::{
-    Action, Plan, Wait,
-    drift::{self, SeenChildren},
-};
+use crate::{Action, Plan, drift};
 
 mod adopt;
 mod claim;
@@ -27,6 +23,7 @@ mod layout;
 mod maintenance;
 mod mirror;
 mod node_attributes;
+mod observed;
 mod pin;
 mod reach;
 mod record;
@@ -52,6 +49,7 @@ pub use layout::Layout;
 pub use maintenance::{Booking, Maintenance, Reserved, Seen, Told};
 pub use mirror::plan_protection;
 pub use node_attributes::{Moves, NodeAttribute, Refusal, annotations_applied};
+pub use observed::{Kubernetes, Observed, Policy, Slurm};
 pub use pin::{Pins, parse_pins, pin_of, pins_text, plan_pins};
 pub use reach::Reach;
 pub use record::{Needed, Record, note_outdated};
@@ -67,61 +65,10 @@ pub use worker::{Host, Phase, Shown, Stage, StaleNode, Worker, claimant};
 /// Pods created per reconcile: enough to keep the API server busy, few enough that a reconcile ends in time.
 const MAX_CREATIONS: usize = 250;
 
-/// Desired and observed state of a NodeSet.
-pub struct Observed<'a> {
-    pub namespace: &'a str,
-    pub nodeset: &'a str,
-    pub uid: &'a str,
-    /// Desired number of workers.
-    pub replicas: usize,
-    /// Placement of the workers.
-    pub layout: Layout<'a>,
-    /// True if busy workers are protected from eviction.
-    pub protects: bool,
-    /// The Service and the PodDisruptionBudget.
-    pub shared: Vec<Child>,
-    /// Problem with the NodeSet itself, if any: no worker can be created.
-    pub problem: Option<Wait>,
-    /// Prerequisite that new workers wait for, if any. Existing workers do not need it.
-    pub new_workers_wait: Option<Wait>,
-    pub workers: &'a [Worker],
-    /// Minimum number of digits of an ordinal.
-    pub padding: usize,
-    /// Hostname prefix of numbered workers, if not the name of the NodeSet.
-    pub hostname: Option<&'a str>,
-    /// Name of the Controller.
-    pub controller: &'a str,
-    /// Pods that look like workers and have no controlling owner.
-    pub orphans: &'a [Orphan],
-    /// Names of the claim templates.
-    pub claim_templates: &'a [String],
-    pub claims: &'a [Claim],
-    pub retention: ClaimRetention,
-    /// History of earlier workers.
-    pub backoff: &'a ReplacementBackoff,
-    /// Number of workers that may be unavailable at a time, at least one.
-    pub max_unavailable: usize,
-    /// Rollout strategy for a changed template.
-    pub update: Update,
-    /// The reservation in which scheduled updates happen.
-    pub maintenance: &'a Maintenance,
-    pub revisions: &'a Revisions,
-    /// State of the connection to Slurm.
-    pub reach: Reach,
-    /// Permission to have Slurm reread its configuration, for nodes whose features select other partitions.
-    pub moves: Moves,
-    /// True if records of workers that are gone for good are deleted.
-    pub prunes: bool,
-    /// Records of this NodeSet in Slurm without a pod.
-    pub stale_nodes: &'a [StaleNode],
-    pub seen: &'a SeenChildren,
-    pub now: Timestamp,
-}
-
 /// Plans the actions for a NodeSet.
 pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut plan = Plan::default();
-    drift::plan_children(std::mem::take(&mut observed.shared), observed.seen, observed.now, &mut plan);
+    drift::plan_children(std::mem::take(&mut observed.kubernetes.shared), observed.kubernetes.seen, observed.now, &mut plan);
     revision::plan_revisions(&observed, &mut plan);
     let set_down = stale_node::plan_stale_nodes(&observed, &mut plan);
     adopt::plan_adoptions(&observed, &mut plan);
@@ -143,7 +90,7 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
 /// Creates missing workers, unless something blocks them. Returns the nodes whose records are deleted for them.
 fn plan_new_workers(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
     let Observed { problem, new_workers_wait, .. } = observed;
-    let missing = match observed.layout {
+    let missing = match observed.policy.layout {
         Layout::Numbered => plan_scale_out(observed),
         Layout::PerNode(sites) => daemon::plan_new(observed, sites, plan),
         Layout::Untold => Vec::new(),
@@ -168,7 +115,7 @@ fn plan_scale_out(observed: &Observed<'_>) -> Vec<Action> {
 
 /// Ordinals of all missing workers, with their pod names and hostnames.
 fn numbers_to_come(observed: &Observed<'_>) -> impl Iterator<Item = (u32, String, String)> {
-    let Observed { nodeset, padding, workers, orphans, replicas, hostname, .. } = observed;
+    let Observed { workers, policy: Policy { nodeset, padding, replicas, hostname, .. }, kubernetes: Kubernetes { orphans, .. }, .. } = observed;
     let slots = || observed.own().map(|worker| &worker.slot).chain(orphans.iter().map(|orphan| &orphan.slot));
     let missing = replicas.saturating_sub(slots().filter(|slot| slot.ordinal().is_some()).count());
     let taken: BTreeSet<u32> = slots().filter_map(Slot::ordinal).collect();
@@ -199,11 +146,11 @@ fn without_taken_hostnames(creations: Vec<Action>, observed: &Observed<'_>, plan
 }
 
 fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
-    let Observed { workers, replicas, now, .. } = observed;
+    let Observed { workers, now, policy: Policy { replicas, .. }, .. } = observed;
     // The readiness probe shows only that slurmd runs. Only Slurm can report that the node is registered.
     let ready = observed.counted().into_iter().filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered()).count();
     let outdated = observed.own().filter(|worker| observed.is_outdated(worker) && worker.stage != Stage::Going).count();
-    if let Layout::PerNode(sites) = observed.layout {
+    if let Layout::PerNode(sites) = observed.policy.layout {
         daemon::report_refusals(sites, plan);
     }
     if ready < *replicas {
@@ -215,21 +162,21 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
         let why = format!(
             "{displaced} workers of the former scalingMode are left: they are drained and leave when their jobs have ended, so that at most {} of \
              {replicas} workers are missing",
-            observed.max_unavailable
+            observed.policy.max_unavailable
         );
         plan.report.wait(Reason::Updating, why);
     }
     if outdated > 0 {
-        let how = match observed.update {
-            Update::Rolling => format!("they are replaced, at most {} at a time, when their jobs have ended", observed.max_unavailable),
+        let how = match observed.policy.update {
+            Update::Rolling => format!("they are replaced, at most {} at a time, when their jobs have ended", observed.policy.max_unavailable),
             Update::OnDelete => "each is replaced when you delete its pod".to_owned(),
-            Update::Scheduled => format!("they are replaced {}, when their jobs have ended", observed.maintenance.when()),
+            Update::Scheduled => format!("they are replaced {}, when their jobs have ended", observed.slurm.maintenance.when()),
         };
         let why =
-            format!("{outdated} of {} workers run an older template than `{}`: {how}", workers.len(), observed.revisions.current().text);
+            format!("{outdated} of {} workers run an older template than `{}`: {how}", workers.len(), observed.kubernetes.revisions.current().text);
         plan.report.wait(Reason::Updating, why);
     }
-    plan.report.summary = match observed.layout {
+    plan.report.summary = match observed.policy.layout {
         Layout::PerNode(_) if *replicas == 0 => {
             "no Kubernetes node takes a worker: label some, or mend nodeSelector, affinity or tolerations of spec.template.spec".to_owned()
         }

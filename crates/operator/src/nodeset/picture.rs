@@ -130,34 +130,41 @@ impl<'a> Picture<'a> {
     pub(super) fn plan(&self) -> Plan {
         let spec = &self.nodeset.spec;
         let replicas = self.places.wanted();
-        plan::nodeset(plan::Observed {
+        let policy = plan::Policy {
             namespace: self.namespace,
             nodeset: self.nodeset.metadata.name.as_deref().unwrap_or_default(),
             uid: self.uid,
+            controller: &spec.controller_ref.name,
             replicas,
             layout: self.places.layout(),
+            padding: render::padding(self.nodeset),
+            hostname: spec.template.as_ref().and_then(|template| template.hostname()),
+            claim_templates: &claim::templates(self.nodeset),
+            retention: spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
+            update: update(self.nodeset),
+            max_unavailable: spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
             protects: spec.workload_disruption_protection,
-            shared: self.shared.clone(),
+            prunes: prunes(self.nodeset),
+        };
+        plan::nodeset(plan::Observed {
+            policy,
             problem: self.references.as_ref().err().cloned(),
             new_workers_wait: slurmctld_wait(self.namespace, &spec.controller_ref.name, self.context),
             workers: &self.workers,
-            padding: render::padding(self.nodeset),
-            hostname: spec.template.as_ref().and_then(|template| template.hostname()),
-            controller: &spec.controller_ref.name,
-            orphans: &self.orphans,
-            claim_templates: &claim::templates(self.nodeset),
-            claims: &self.claims,
-            retention: spec.persistent_volume_claim_retention_policy.unwrap_or_default(),
+            kubernetes: plan::Kubernetes {
+                shared: self.shared.clone(),
+                seen: &self.seen,
+                orphans: &self.orphans,
+                claims: &self.claims,
+                revisions: &self.revisions,
+            },
+            slurm: plan::Slurm {
+                reach: self.reach.clone(),
+                stale_nodes: &self.stale_nodes,
+                maintenance: &self.maintenance,
+                moves: node_attributes::observe_moves(self.nodeset, &self.workers, self.context),
+            },
             backoff: &self.backoff,
-            max_unavailable: spec.update_strategy.clone().unwrap_or_default().max_unavailable(replicas),
-            update: update(self.nodeset),
-            maintenance: &self.maintenance,
-            revisions: &self.revisions,
-            reach: self.reach.clone(),
-            moves: node_attributes::observe_moves(self.nodeset, &self.workers, self.context),
-            prunes: prunes(self.nodeset),
-            stale_nodes: &self.stale_nodes,
-            seen: &self.seen,
             now: self.context.clock.now(),
         })
     }

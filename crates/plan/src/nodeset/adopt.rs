@@ -26,7 +26,7 @@ pub(super) fn plan_adoptions(observed: &Observed<'_>, plan: &mut Plan) {
         .orphans
         .iter()
         .filter(|orphan| !orphan.is_going)
-        .partition(|orphan| orphan.cluster.as_deref().is_none_or(|cluster| cluster == observed.controller));
+        .partition(|orphan| orphan.cluster.as_deref().is_none_or(|cluster| cluster == observed.policy.controller));
     plan.actions.extend(ours.into_iter().map(|orphan| Action::AdoptWorker { name: orphan.name.clone(), uid: orphan.uid.clone() }));
     if let Some(first) = strange.first() {
         let more = if strange.len() > 1 { format!("; and {} more like it", strange.len() - 1) } else { String::new() };
@@ -68,13 +68,13 @@ mod tests {
     #[case::of_another_cluster(&[orphan("w-0", 0, "y")], 2, &["create pod `w-1`"])]
     #[case::without_a_word_about_its_cluster(&[Orphan { cluster: None, ..orphan("w-0", 0, "") }], 1, &["adopt pod `w-0`"])]
     fn orphans_become_workers_as_they_are(#[case] orphans: &[Orphan], #[case] replicas: usize, #[case] actions: &[&str]) {
-        assert_eq!(words(&nodeset(Observed { orphans, ..observed(&[], replicas) })), actions);
+        assert_eq!(words(&nodeset(observed(&[], replicas).with(|it| it.kubernetes.orphans = orphans))), actions);
     }
 
     #[test]
     fn a_pod_of_another_cluster_is_told_about() {
         let orphans = [orphan("w-0", 0, "y")];
-        let report = nodeset(Observed { orphans: &orphans, ..observed(&[worker(1, Stage::Ready, idle())], 2) }).report;
+        let report = nodeset(observed(&[worker(1, Stage::Ready, idle())], 2).with(|it| it.kubernetes.orphans = &orphans)).report;
         assert_eq!(
             report.message(),
             "pod `w-0` has the name of a worker, and belongs to the cluster of Controller `y`: delete it when its jobs are done"
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn new_workers_have_padded_names_and_old_ones_keep_theirs() {
         let workers = [worker(0, Stage::Ready, idle())];
-        let plan = nodeset(Observed { padding: 3, ..observed(&workers, 2) });
+        let plan = nodeset(observed(&workers, 2).with(|it| it.policy.padding = 3));
         assert_eq!(words(&plan), ["create pod `w-001`"]);
     }
 }

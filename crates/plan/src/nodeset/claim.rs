@@ -67,9 +67,9 @@ impl Claim {
 pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed<'_>, plan: &mut Plan) -> Vec<Action> {
     let workers = by_claimant(observed);
     let lost: BTreeMap<&str, &Claim> =
-        observed.claims.iter().filter(|claim| claim.is_lost(&workers)).map(|claim| (claim.pod.as_str(), claim)).collect();
+        observed.kubernetes.claims.iter().filter(|claim| claim.is_lost(&workers)).map(|claim| (claim.pod.as_str(), claim)).collect();
     let waits = |action: &Action| match action {
-        Action::CreateWorker { slot, name, hostname } => lost.get(claimant(slot, name, hostname, observed.nodeset).as_str()).copied(),
+        Action::CreateWorker { slot, name, hostname } => lost.get(claimant(slot, name, hostname, observed.policy.nodeset).as_str()).copied(),
         _ => None,
     };
     let held: Vec<&Claim> = creations.iter().filter_map(waits).collect();
@@ -86,14 +86,14 @@ pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed
 /// Sets the owners of claims.
 pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &Leaving, plan: &mut Plan) {
     let Leaving { scaled, deleted, .. } = leaving;
-    let ClaimRetention { when_deleted, when_scaled } = observed.retention;
+    let ClaimRetention { when_deleted, when_scaled } = observed.policy.retention;
     let workers = by_claimant(observed);
     let takes_along =
         |worker: &Worker| when_scaled == Retention::Delete && scaled.contains(&worker.name) && deleted.contains(&worker.uid);
     let kept = if when_deleted == Retention::Delete { Keeper::NodeSet } else { Keeper::Nobody };
     let mut handed: BTreeMap<String, Vec<ClaimId>> = BTreeMap::new();
     let mut changes = Vec::new();
-    for claim in observed.claims.iter().filter(|claim| !claim.is_lost(&workers)) {
+    for claim in observed.kubernetes.claims.iter().filter(|claim| !claim.is_lost(&workers)) {
         let worker = workers.get(&claim.pod).copied();
         match (&claim.keeper, worker) {
             (Keeper::Other(_), _) => {}
@@ -126,15 +126,15 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &Leaving, plan: &mut
 
 /// Recreates missing claims. A claim may be deleted while its pod is being created. Nothing else recreates it, and the pod would wait for ever.
 fn plan_restorations(observed: &Observed<'_>, plan: &mut Plan) {
-    let there: BTreeSet<&str> = observed.claims.iter().map(|claim| claim.name.as_str()).collect();
+    let there: BTreeSet<&str> = observed.kubernetes.claims.iter().map(|claim| claim.name.as_str()).collect();
     let is_missing = |worker: &Worker| {
-        let mut claims = observed.claim_templates.iter().map(|template| name::pod_claim(template, &worker.claimant(observed.nodeset)));
+        let mut claims = observed.policy.claim_templates.iter().map(|template| name::pod_claim(template, &worker.claimant(observed.policy.nodeset)));
         claims.any(|claim| !there.contains(claim.as_str()))
     };
     let waits = |worker: &&Worker| worker.stage == Stage::Starting && worker.host.is_none() && worker.trouble.is_some();
     let waiting = observed.workers.iter().filter(waits).filter(|worker| is_missing(worker));
     plan.actions
-        .extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.nodeset) }));
+        .extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.policy.nodeset) }));
 }
 
 /// Removes from `actions` the handovers to workers that are not deleted after all.
@@ -147,7 +147,7 @@ pub fn without_idle_handovers(actions: &mut Vec<Action>) {
 fn by_claimant<'a>(observed: &Observed<'a>) -> BTreeMap<String, &'a Worker> {
     let mut workers: Vec<&Worker> = observed.workers.iter().collect();
     workers.sort_by_key(|worker| std::cmp::Reverse((worker.created, worker.name.as_str())));
-    workers.into_iter().map(|worker| (worker.claimant(observed.nodeset), worker)).collect()
+    workers.into_iter().map(|worker| (worker.claimant(observed.policy.nodeset), worker)).collect()
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 /// New workers for nodes that have none. A terminating pod still occupies its node, because it has the same name in Slurm.
 pub(super) fn plan_new(observed: &Observed<'_>, sites: &Sites, plan: &mut Plan) -> Vec<Action> {
     let of_workers = observed.workers.iter().filter_map(|worker| worker.slot.node());
-    let taken: BTreeSet<&str> = of_workers.chain(observed.orphans.iter().filter_map(|orphan| orphan.slot.node())).collect();
+    let taken: BTreeSet<&str> = of_workers.chain(observed.kubernetes.orphans.iter().filter_map(|orphan| orphan.slot.node())).collect();
     // Workers of the other mode stay on their hosts until their jobs have ended.
     let displaced = observed.workers.iter().filter(|worker| observed.is_displaced(worker));
     let occupied: BTreeMap<&str, &Worker> = displaced.filter_map(|worker| Some((worker.host.as_ref()?.name.as_str(), worker))).collect();
@@ -31,7 +31,7 @@ pub(super) fn plan_new(observed: &Observed<'_>, sites: &Sites, plan: &mut Plan) 
     }
     let create = |(node, Site { hostname, .. }): (&str, &Site)| Action::CreateWorker {
         slot: Slot::Node(node.to_owned()),
-        name: name::daemon_pod(observed.nodeset, node),
+        name: name::daemon_pod(observed.policy.nodeset, node),
         hostname: hostname.clone(),
     };
     free.into_iter().take(MAX_CREATIONS).map(create).collect()

@@ -61,7 +61,7 @@ fn cause(worker: &Worker, observed: &Observed<'_>, leaving: &Leaving) -> Option<
         () if leaving.scaled.contains(&worker.name) || leaving.displaced.contains(&worker.name) => Some(SCALE_IN.to_owned()),
         () if leaving.outdated.contains(&worker.name) => Some(UPDATE.to_owned()),
         () if host.is_some() => host,
-        () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.namespace, worker.name)),
+        () if worker.is_cordoned => Some(format!("Pod ({}/{}) was cordoned", observed.policy.namespace, worker.name)),
         // Its kubelet is unreachable, otherwise the preStop hook would have set the node DOWN. Jobs still running there continue.
         () if worker.stage == Stage::Going && worker.gone_by.is_some_and(|gone_by| gone_by <= observed.now) => {
             Some(POD_TERMINATING.to_owned())

@@ -18,7 +18,7 @@ pub enum Layout<'a> {
 impl<'a> Observed<'a> {
     /// True if a worker is of the other mode: it is deleted in turn and replaced.
     pub(super) fn is_displaced(&self, worker: &Worker) -> bool {
-        matches!(worker.slot, Slot::Ordinal(_)) != matches!(self.layout, Layout::Numbered)
+        matches!(worker.slot, Slot::Ordinal(_)) != matches!(self.policy.layout, Layout::Numbered)
     }
 
     /// The workers of the current mode.
@@ -28,7 +28,7 @@ impl<'a> Observed<'a> {
 
     /// The workers of the current mode that fill a wanted slot, one for each slot.
     pub(super) fn counted(&self) -> Vec<&'a Worker> {
-        match self.layout {
+        match self.policy.layout {
             Layout::Numbered => self.own().collect(),
             Layout::Untold => daemon::keepers(self).into_values().collect(),
             Layout::PerNode(sites) => {
@@ -40,11 +40,11 @@ impl<'a> Observed<'a> {
 
     /// The surplus workers.
     pub(super) fn excess(&self) -> Vec<&'a Worker> {
-        match self.layout {
+        match self.policy.layout {
             Layout::Numbered => {
                 let own: Vec<&Worker> = self.own().collect();
                 let going = own.iter().filter(|worker| worker.stage == super::Stage::Going).count();
-                let surplus = own.len().saturating_sub(self.replicas).saturating_sub(going);
+                let surplus = own.len().saturating_sub(self.policy.replicas).saturating_sub(going);
                 scale_in::scale_in(own, surplus).collect()
             }
             Layout::PerNode(sites) => daemon::excess(self, sites),
@@ -54,7 +54,7 @@ impl<'a> Observed<'a> {
 
     /// True if the worker's Kubernetes node now gives it another hostname: it is replaced like one from an older template.
     pub(super) fn is_misnamed(&self, worker: &Worker) -> bool {
-        let Layout::PerNode(sites) = self.layout else { return false };
+        let Layout::PerNode(sites) = self.policy.layout else { return false };
         let site = worker.slot.node().and_then(|node| sites.get(node));
         site.is_some_and(|site| site.is_wanted() && site.hostname != worker.node)
     }

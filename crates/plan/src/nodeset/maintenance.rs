@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use slipway_api::condition::{ConditionStatus, ConditionUpdate, RESERVATION_CREATED, Reason};
 
-use super::{Observed, Schedule, Worker, replacement_backoff::written, schedule::MAINT};
+use super::{Policy, Slurm, Observed, Schedule, Worker, replacement_backoff::written, schedule::MAINT};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, gate},
@@ -146,7 +146,7 @@ impl Reserved {
 
 /// Creates, changes or deletes the reservation, as far as Slurm allows changes once it has begun, and reports its state.
 pub(super) fn plan_maintenance(observed: &Observed<'_>, forgotten: &BTreeSet<String>, plan: &mut Plan) {
-    let Observed { maintenance, replicas, .. } = *observed;
+    let Observed { slurm: Slurm { maintenance, .. }, policy: Policy { replicas, .. }, .. } = *observed;
     let Maintenance { name, wanted, seen, said, .. } = maintenance;
     let wanted = match wanted {
         Ok(Some(wanted)) if replicas > 0 => wanted,
@@ -202,7 +202,7 @@ fn plan_saying(said: Option<&(ConditionUpdate, Timestamp)>, plan: &mut Plan) {
 /// The nodes to reserve: those of registered workers. A node whose pod is being replaced stays reserved, so that no job starts in between. A node to
 /// be deleted does not, because Slurm deletes no reserved node.
 fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, forgotten: &BTreeSet<String>) -> BTreeSet<String> {
-    let Observed { workers, stale_nodes, replicas, .. } = *observed;
+    let Observed { workers, slurm: Slurm { stale_nodes, .. }, policy: Policy { replicas, .. }, .. } = *observed;
     let known = workers.iter().filter(|worker| worker.in_slurm.is_registered == Answer::Yes).map(|worker| &worker.node);
     let is_replaced = |node: &&String| workers.len() < replicas && reserved.is_some_and(|reserved| reserved.nodes.contains(*node));
     // Slurm deletes no reserved record, so one that is to be recreated is removed from the reservation first.
@@ -215,7 +215,7 @@ fn nodes(observed: &Observed<'_>, reserved: Option<&Reserved>, forgotten: &BTree
 }
 
 fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>, plan: &mut Plan) {
-    let Observed { maintenance, now, .. } = *observed;
+    let Observed { now, slurm: Slurm { maintenance, .. }, .. } = *observed;
     let (name, start) = (&maintenance.name, wanted.start);
     let was_made = maintenance.made_for() == Some(start);
     let Some(begins) = wanted.new_start(!was_made, now) else {
@@ -245,7 +245,7 @@ fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>,
 }
 
 fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, nodes: BTreeSet<String>, plan: &mut Plan) {
-    let Observed { maintenance, now, .. } = *observed;
+    let Observed { now, slurm: Slurm { maintenance, .. }, .. } = *observed;
     let (name, made_for) = (&maintenance.name, maintenance.made_for());
     let has_begun = reserved.start <= now;
     let next = wanted.next_start(now);

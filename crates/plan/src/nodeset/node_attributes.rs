@@ -65,7 +65,7 @@ pub(super) fn plan_node_attributes(observed: &Observed<'_>, deleted: &BTreeSet<S
     if let Some(next_try) = next_try {
         plan.wake_within(next_try);
     }
-    match (misplaced.first(), observed.moves) {
+    match (misplaced.first(), observed.slurm.moves) {
         (Some(first), Moves::Now) if !is_moving => plan.actions.extend(Action::reconfigure(why(first, misplaced.len()))),
         (Some(_), Moves::After(time)) => plan.wake_within(time),
         _ => {}

@@ -28,7 +28,7 @@ pub enum Reach {
 
 /// Sets the condition `SlurmReachable`. One failed query changes nothing: the last snapshot stays valid for a while.
 pub(super) fn plan_reach(observed: &Observed<'_>, plan: &mut Plan) {
-    let (status, reason, message) = match &observed.reach {
+    let (status, reason, message) = match &observed.slurm.reach {
         Reach::Unasked => return,
         Reach::Unknown { cause, advice } => {
             let message = format!(

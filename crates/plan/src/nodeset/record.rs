@@ -109,15 +109,15 @@ pub(super) fn plan_pruning(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet
 
 /// Our records that have no pod and will not get one. This is the only place that lists the wanted nodes for every scaling mode.
 fn unwanted<'a>(observed: &Observed<'a>) -> Vec<&'a StaleNode> {
-    if !observed.prunes || observed.stale_nodes.is_empty() {
+    if !observed.policy.prunes || observed.slurm.stale_nodes.is_empty() {
         return Vec::new();
     }
-    let wanted: BTreeSet<String> = match observed.layout {
+    let wanted: BTreeSet<String> = match observed.policy.layout {
         Layout::Numbered => numbers_to_come(observed).map(|(_, _, hostname)| hostname).collect(),
         Layout::PerNode(sites) => sites.iter().filter(|(_, site)| site.keeps()).map(|(_, site)| site.hostname.clone()).collect(),
         Layout::Untold => return Vec::new(),
     };
-    observed.stale_nodes.iter().filter(|stale_node| !wanted.contains(&stale_node.node)).collect()
+    observed.slurm.stale_nodes.iter().filter(|stale_node| !wanted.contains(&stale_node.node)).collect()
 }
 
 /// Those of `creations` whose Slurm record would match them. A record that differs is deleted first, which takes a moment. A record that has to stay
@@ -127,7 +127,7 @@ pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, 
     for creation in creations {
         let outdated = match &creation {
             Action::CreateWorker { hostname, .. } => {
-                observed.stale_nodes.iter().find(|stale_node| stale_node.node == *hostname && !stale_node.record.differences.is_empty())
+                observed.slurm.stale_nodes.iter().find(|stale_node| stale_node.node == *hostname && !stale_node.record.differences.is_empty())
             }
             _ => None,
         };
@@ -205,7 +205,7 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
         let differs = record.differences.join(", ");
         match record_state(worker, observed.backoff) {
             Some(Live::Outdated) => {
-                let when = match observed.update {
+                let when = match observed.policy.update {
                     Update::Rolling => "when its jobs have ended",
                     Update::OnDelete => "when you delete it",
                     Update::Scheduled => "in the scheduled maintenance",

@@ -8,8 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::Timestamp;
 use slipway_api::condition::Reason;
 
-use super::{
-    Observed, Worker,
+use super::{Policy, Observed, Worker,
     replacement_backoff::{after, until, written},
 };
 use crate::{
@@ -32,7 +31,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Returns the UIDs of the deleted pods.
 pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<String>, plan: &mut Plan) -> BTreeSet<String> {
     let mut deleted = BTreeSet::new();
-    let Observed { workers, backoff, now, max_unavailable, .. } = observed;
+    let Observed { workers, backoff, now, policy: Policy { max_unavailable, .. }, .. } = observed;
     let unregistered: Vec<&Worker> = workers.iter().filter(|worker| worker.is_unregistered() && !leaving.contains(&worker.name)).collect();
     let mut on_their_way: BTreeSet<&str> = backoff.nodes().filter(|node| on_its_way(node, observed).is_some()).collect();
     let mut turns: Vec<Turn<'_>> = unregistered.iter().filter_map(|worker| Turn::of(worker, observed)).collect();
@@ -67,14 +66,14 @@ pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<Stri
         };
         plan.report.wait(Reason::SlurmNodeNotRegistered, words(troubled, &how, observed));
     } else if !unregistered.is_empty() {
-        let why = format!("{} of {} workers are up and not registered in Slurm yet", unregistered.len(), observed.replicas);
+        let why = format!("{} of {} workers are up and not registered in Slurm yet", unregistered.len(), observed.policy.replicas);
         plan.report.wait(Reason::WaitingForSlurm, why);
     }
     deleted
 }
 
 fn words(troubled: usize, how: &str, observed: &Observed<'_>) -> String {
-    let Observed { replicas, max_unavailable, .. } = observed;
+    let Observed { policy: Policy { replicas, max_unavailable, .. }, .. } = observed;
     format!(
         "{troubled} of {replicas} workers are not registered in Slurm, which refused them or lost its state: their pods are replaced, at most \
          {max_unavailable} at a time ({how}); where that does not help, slurmctld's log says why"
@@ -83,7 +82,7 @@ fn words(troubled: usize, how: &str, observed: &Observed<'_>) -> String {
 
 /// Replacements in progress whose worker has not been removed from the NodeSet meanwhile. Between the old and the new pod of a name, no pod exists.
 fn still_wanted<'a>(on_their_way: &BTreeSet<&'a str>, observed: &Observed<'_>) -> Vec<&'a str> {
-    let Observed { workers, replicas, .. } = observed;
+    let Observed { workers, policy: Policy { replicas, .. }, .. } = observed;
     let is_one_missing = observed.own().count() < *replicas;
     let there: BTreeSet<&str> =
         if on_their_way.is_empty() { BTreeSet::new() } else { workers.iter().map(|worker| worker.node.as_str()).collect() };

@@ -7,8 +7,7 @@ use slipway_api::{
     condition::Reason,
 };
 
-use super::{
-    JobPolicy, Observed, Stage, Worker, daemon, ended,
+use super::{Policy, JobPolicy, Observed, Stage, Worker, daemon, ended,
     replacement_backoff::{until, written},
     switch, update,
 };
@@ -40,7 +39,7 @@ impl Leaving {
 /// Deletes workers that have ended, are in excess or are outdated, if the gate allows it. All but the ended ones are
 /// drained first, so that they get no new job, and deleted when their last job has ended, or earlier if a user has allowed their jobs to be killed.
 pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving {
-    let Observed { workers, replicas, now, .. } = *observed;
+    let Observed { workers, now, policy: Policy { replicas, .. }, .. } = *observed;
     let names = |workers: &[&Worker]| -> BTreeSet<String> { workers.iter().map(|worker| worker.name.clone()).collect() };
     let former: Vec<&Worker> = workers.iter().filter(|worker| observed.is_displaced(worker)).collect();
     let serving: BTreeSet<&str> =

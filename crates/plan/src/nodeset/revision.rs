@@ -70,7 +70,7 @@ impl Revisions {
 
 /// Stores the current template as the newest revision, and deletes old revisions without pods, the oldest first.
 pub(super) fn plan_revisions(observed: &Observed<'_>, plan: &mut Plan) {
-    let Observed { nodeset, revisions, workers, .. } = observed;
+    let Observed { workers, policy: Policy { nodeset, .. }, kubernetes: Kubernetes { revisions, .. }, .. } = observed;
     let in_use: BTreeSet<&str> = workers.iter().map(|worker| worker.hash.as_str()).collect();
     let Revisions { data, stored, keep, .. } = revisions;
     let newest = stored.iter().map(|stored| stored.number).max().unwrap_or(0);
@@ -103,8 +103,7 @@ pub(super) fn plan_revisions(observed: &Observed<'_>, plan: &mut Plan) {
 mod tests {
     use rstest::rstest;
 
-    use super::{
-        super::{
+    use super::{Policy, Kubernetes, super::{
             Stage, Worker,
             tests::{idle, observed, worker},
         },
@@ -123,7 +122,7 @@ mod tests {
         let with = |hash: &&str| Worker { hash: (*hash).to_owned(), ..worker(0, Stage::Ready, idle()) };
         let workers: Vec<Worker> = in_use.iter().map(with).collect();
         let mut plan = Plan::default();
-        plan_revisions(&Observed { revisions, ..observed(&workers, 1) }, &mut plan);
+        plan_revisions(&observed(&workers, 1).with(|it| it.kubernetes.revisions = revisions), &mut plan);
         plan.actions.iter().map(ToString::to_string).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use slipway_api::slurm_node::SCALE_IN;
 
-use super::{Observed, Stage, Worker, scale_in::ranked};
+use super::{Policy, Observed, Stage, Worker, scale_in::ranked};
 
 /// Chooses the workers to delete now. Workers that do not serve cost nothing. Of the others, only so many are chosen that enough workers of both
 /// modes keep serving.
@@ -10,8 +10,8 @@ use super::{Observed, Stage, Worker, scale_in::ranked};
 /// If no new workers can be created, for example without a Controller, none is chosen. A chosen worker stays chosen, because otherwise every new job
 /// would change the plan.
 pub(super) fn choose<'a>(observed: &Observed<'a>) -> Vec<&'a Worker> {
-    let Observed { workers, replicas, max_unavailable, now, problem, new_workers_wait, .. } = observed;
-    if problem.is_some() || matches!(observed.layout, super::Layout::Untold) {
+    let Observed { workers, now, problem, new_workers_wait, policy: Policy { replicas, max_unavailable, .. }, .. } = observed;
+    if problem.is_some() || matches!(observed.policy.layout, super::Layout::Untold) {
         return Vec::new();
     }
     let displaced = || workers.iter().filter(|worker| observed.is_displaced(worker) && worker.stage != Stage::Going);

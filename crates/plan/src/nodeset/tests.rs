@@ -7,11 +7,15 @@ mod stale_node;
 
 use std::sync::LazyLock;
 
+use jiff::Timestamp;
 use rstest::rstest;
-use slipway_api::slurm_node::{CONDITION_PREFIX, DRAINED_CONDITION, NO_DEADLINE, REASON_PREFIX, SCALE_IN};
+use slipway_api::{
+    ClaimRetention,
+    slurm_node::{CONDITION_PREFIX, DRAINED_CONDITION, NO_DEADLINE, REASON_PREFIX, SCALE_IN},
+};
 
 use super::*;
-use crate::{gate::Answer, missing};
+use crate::{drift::SeenChildren, gate::Answer, missing};
 
 pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
     let name = name::worker_pod("w", ordinal);
@@ -119,34 +123,37 @@ static ONE_REVISION: LazyLock<Revisions> = LazyLock::new(|| {
 
 pub(super) fn observed(workers: &[Worker], replicas: usize) -> Observed<'_> {
     Observed {
-        namespace: "n",
-        nodeset: "w",
-        uid: "uid-of-w",
-        replicas,
-        layout: Layout::Numbered,
-        protects: true,
-        shared: vec![],
+        policy: Policy {
+            namespace: "n",
+            nodeset: "w",
+            uid: "uid-of-w",
+            controller: "x",
+            replicas,
+            layout: Layout::Numbered,
+            padding: 0,
+            hostname: None,
+            claim_templates: &[],
+            retention: ClaimRetention::default(),
+            update: Update::Rolling,
+            max_unavailable: 1,
+            protects: true,
+            prunes: false,
+        },
         problem: None,
         new_workers_wait: None,
         workers,
-        padding: 0,
-        hostname: None,
-        controller: "x",
-        orphans: &[],
-        claim_templates: &[],
-        claims: &[],
-        retention: ClaimRetention::default(),
+        kubernetes: Kubernetes { shared: vec![], seen: &NOTHING_SEEN, orphans: &[], claims: &[], revisions: &ONE_REVISION },
+        slurm: Slurm { reach: Reach::Answers, stale_nodes: &[], maintenance: &NO_MAINTENANCE, moves: Moves::Now },
         backoff: &NO_BACKOFF,
-        max_unavailable: 1,
-        update: Update::Rolling,
-        maintenance: &NO_MAINTENANCE,
-        revisions: &ONE_REVISION,
-        reach: Reach::Answers,
-        moves: Moves::Now,
-        prunes: false,
-        stale_nodes: &[],
-        seen: &NOTHING_SEEN,
         now: Timestamp::UNIX_EPOCH,
+    }
+}
+
+impl Observed<'_> {
+    /// The same with some fields changed.
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
     }
 }
 
@@ -183,7 +190,7 @@ fn one_pass_creates_a_bounded_number() {
 #[test]
 fn a_missing_controller_stops_new_workers_and_spares_old_ones() {
     let workers = [worker(0, Stage::Ready, idle())];
-    let plan = nodeset(Observed { problem: Some(missing::no_controller("n", "x")), ..observed(&workers, 3) });
+    let plan = nodeset(observed(&workers, 3).with(|it| it.problem = Some(missing::no_controller("n", "x"))));
     assert_eq!(words(&plan), [""; 0]);
     assert_eq!(plan.report.reason(), Reason::ControllerMissing);
 }
@@ -193,7 +200,7 @@ fn a_missing_controller_stops_new_workers_and_spares_old_ones() {
 #[case::all_are_there(1, Reason::AllReady)]
 fn only_new_workers_wait_for_slurmctld(#[case] replicas: usize, #[case] reason: Reason) {
     let workers = [worker(0, Stage::Ready, unknown())];
-    let plan = nodeset(Observed { new_workers_wait: Some(missing::controller_not_ready("n", "x")), ..observed(&workers, replicas) });
+    let plan = nodeset(observed(&workers, replicas).with(|it| it.new_workers_wait = Some(missing::controller_not_ready("n", "x"))));
     assert_eq!(words(&plan), [""; 0]);
     assert_eq!(plan.report.reason(), reason);
 }
@@ -210,7 +217,7 @@ fn the_first_troubled_pod_is_named() {
 #[case::by_hand(Update::OnDelete, &[])]
 fn an_outdated_worker_is_reported_and_first_drained(#[case] update: Update, #[case] actions: &[&str]) {
     let old = [Worker { is_current: false, ..worker(0, Stage::Ready, idle()) }];
-    let plan = nodeset(Observed { update, ..observed(&old, 1) });
+    let plan = nodeset(observed(&old, 1).with(|it| it.policy.update = update));
     assert_eq!(words(&plan), actions);
     assert!(plan.report.waits.iter().any(|wait| wait.reason == Reason::Updating), "{:?}", plan.report.waits);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::slurm_node::UPDATE;
 
-use super::{Finish, Observed, Stage, Worker, scale_in::ranked};
+use super::{Policy, Finish, Observed, Stage, Worker, scale_in::ranked};
 use crate::gate::Answer;
 
 /// Rollout strategy for a changed template.
@@ -31,7 +31,7 @@ pub enum Update {
 /// In a maintenance all outdated workers are replaced, but only while it lasts: a worker that still has a job at its end takes new jobs again until
 /// the next maintenance.
 pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) -> Vec<&'a Worker> {
-    let Observed { replicas, max_unavailable, update, now, .. } = *observed;
+    let Observed { now, policy: Policy { replicas, max_unavailable, update, .. }, .. } = *observed;
     if observed.problem.is_some() {
         return Vec::new();
     }
@@ -40,7 +40,7 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
     // The hostname of a Kubernetes node is not part of the template. Changing it is itself the request to replace the worker.
     let is_replaced = |worker: &Worker| match update {
         Update::Rolling => observed.is_outdated(worker),
-        Update::Scheduled => observed.is_outdated(worker) && (observed.maintenance.has(worker) || never_came_up(worker)),
+        Update::Scheduled => observed.is_outdated(worker) && (observed.slurm.maintenance.has(worker) || never_came_up(worker)),
         Update::OnDelete => observed.is_misnamed(worker),
     };
     let outdated = || staying.iter().copied().filter(|worker| is_replaced(worker));
@@ -79,9 +79,9 @@ pub(super) fn choose<'a>(observed: &Observed<'a>, leaving: &BTreeSet<String>) ->
 
 /// Number of workers that must stay available during a replacement. In a maintenance it is zero.
 pub(super) fn floor(observed: &Observed<'_>) -> usize {
-    match observed.update {
+    match observed.policy.update {
         Update::Scheduled => 0,
-        Update::Rolling | Update::OnDelete => observed.replicas.saturating_sub(observed.max_unavailable),
+        Update::Rolling | Update::OnDelete => observed.policy.replicas.saturating_sub(observed.policy.max_unavailable),
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn ordinals(workers: &[Worker], replicas: usize, max_unavailable: usize) -> Vec<u32> {
-        let observed = Observed { max_unavailable, ..observed(workers, replicas) };
+        let observed = observed(workers, replicas).with(|it| it.policy.max_unavailable = max_unavailable);
         choose(&observed, &BTreeSet::new()).iter().filter_map(|worker| worker.slot.ordinal()).collect()
     }
 
@@ -153,9 +153,9 @@ mod tests {
     fn nobody_is_replaced_who_leaves_anyway_or_where_that_is_left_to_people_or_in_vain() {
         let workers = [old(0, Stage::Ready, idle())];
         assert_eq!(choose(&observed(&workers, 0), &BTreeSet::from(["w-0".to_owned()])), Vec::<&Worker>::new());
-        let by_hand = Observed { update: Update::OnDelete, ..observed(&workers, 1) };
+        let by_hand = observed(&workers, 1).with(|it| it.policy.update = Update::OnDelete);
         assert_eq!(choose(&by_hand, &BTreeSet::new()), Vec::<&Worker>::new());
-        let in_vain = Observed { problem: Some(missing::no_secret("n", "sssd", "spec.ssh.sssdConfRef")), ..observed(&workers, 1) };
+        let in_vain = observed(&workers, 1).with(|it| it.problem = Some(missing::no_secret("n", "sssd", "spec.ssh.sssdConfRef")));
         assert_eq!(choose(&in_vain, &BTreeSet::new()), Vec::<&Worker>::new());
     }
 

@@ -16,7 +16,7 @@ fn claim(ordinal: u32, keeper: Keeper) -> Claim {
 }
 
 fn plan_with(workers: &[Worker], replicas: usize, claims: &[Claim], when_deleted: Retention, when_scaled: Retention) -> Plan {
-    nodeset(Observed { claims, retention: ClaimRetention { when_deleted, when_scaled }, ..observed(workers, replicas) })
+    nodeset(observed(workers, replicas).with(|it| { it.kubernetes.claims = claims; it.policy.retention = ClaimRetention { when_deleted, when_scaled }; }))
 }
 
 /// Planned actions on pods and claims.
@@ -144,7 +144,7 @@ fn a_claim_that_vanished_under_a_waiting_pod_is_made_anew(
 ) {
     let workers = [Worker { trouble: trouble.map(str::to_owned), ..worker(0, Stage::Starting, unknown()) }];
     let templates = ["data".to_owned()];
-    assert_eq!(deeds(&nodeset(Observed { claims, claim_templates: &templates, ..observed(&workers, 1) })), actions);
+    assert_eq!(deeds(&nodeset(observed(&workers, 1).with(|it| { it.kubernetes.claims = claims; it.policy.claim_templates = &templates; }))), actions);
 }
 
 #[test]

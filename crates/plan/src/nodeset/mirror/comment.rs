@@ -32,11 +32,11 @@ fn comment(observed: &Observed<'_>, worker: &Worker) -> Option<(String, String)>
         return None;
     }
     let wanted = PodInfo {
-        namespace: observed.namespace.to_owned(),
+        namespace: observed.policy.namespace.to_owned(),
         pod_name: name.clone(),
         node: worker.host.as_ref()?.name.clone(),
-        node_set_name: observed.nodeset.to_owned(),
-        node_set_uid: observed.uid.to_owned(),
+        node_set_name: observed.policy.nodeset.to_owned(),
+        node_set_uid: observed.policy.uid.to_owned(),
     }
     .to_string();
     let is_ours = in_slurm.comment.is_empty() || PodInfo::parse(&in_slurm.comment).is_some();

@@ -34,7 +34,7 @@ pub(super) fn plan_conditions(observed: &Observed<'_>, workers: &[&Worker], plan
             plan.wake_within(left);
         }
         if wanted != worker.shown.conditions {
-            plan.actions.push(Action::ShowConditions { pod: pod_of(worker, observed.namespace), conditions: wanted });
+            plan.actions.push(Action::ShowConditions { pod: pod_of(worker, observed.policy.namespace), conditions: wanted });
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn plan_protection(workers: &[Worker], protects: bool) -> impl Iterator<Item
 pub(super) fn plan_marks(observed: &Observed<'_>, workers: &[&Worker], plan: &mut Plan) {
     for worker in workers {
         let mut marks = Marks::default();
-        let is_protected = should_protect(worker, observed.protects);
+        let is_protected = should_protect(worker, observed.policy.protects);
         if is_protected != worker.shown.is_protected {
             marks.labels.insert(label::POD_PROTECT.to_owned(), is_protected.then(|| "true".to_owned()));
         }
@@ -28,7 +28,7 @@ pub(super) fn plan_marks(observed: &Observed<'_>, workers: &[&Worker], plan: &mu
             marks.annotations.insert(annotation::POD_DEADLINE.to_owned(), deadline);
         }
         if marks != Marks::default() {
-            plan.actions.push(Action::MarkPod { pod: pod_of(worker, observed.namespace), marks });
+            plan.actions.push(Action::MarkPod { pod: pod_of(worker, observed.policy.namespace), marks });
         }
     }
 }

@@ -139,7 +139,7 @@ fn pods_that_go_or_are_not_seen_yet_are_left_alone() {
 #[case::not_wanted_any_more_and_unknown(false, unknown(), Shown { is_protected: true, ..Shown::default() }, Some(false))]
 fn the_busy_are_protected(#[case] protects: bool, #[case] in_slurm: InSlurm, #[case] shown: Shown, #[case] mark: Option<bool>) {
     let workers = [Worker { shown, ..worker(0, Stage::Ready, in_slurm) }];
-    let plan = nodeset(Observed { protects, ..observed(&workers, 1) });
+    let plan = nodeset(observed(&workers, 1).with(|it| it.policy.protects = protects));
     let found = marks(&plan).first().and_then(|marks| marks.labels.get(label::POD_PROTECT).cloned());
     assert_eq!(found, mark.map(|mark| mark.then(|| "true".to_owned())));
     assert_eq!(plan_protection(&workers, protects).count(), usize::from(mark == Some(true)), "the budget counts it before it is marked");
@@ -219,7 +219,7 @@ fn after(seconds: u64) -> Timestamp {
 
 /// Plans and applies the plan. Returns the number of written conditions and the requeue delay.
 fn pass(workers: &mut [Worker], now: Timestamp) -> (usize, Option<Duration>) {
-    let plan = nodeset(Observed { now, ..observed(workers, workers.len()) });
+    let plan = nodeset(observed(workers, workers.len()).with(|it| it.now = now));
     carry_out(workers, &plan);
     (shown_conditions(&plan).len(), plan.wake_after)
 }
@@ -313,7 +313,7 @@ proptest! {
     fn what_was_written_is_not_written_again(mut workers in any_fleet(), protects: bool) {
         let plan = |workers: &[Worker]| {
             let mut plan = Plan::default();
-            plan_mirror(&Observed { protects, now: after(30), ..observed(workers, workers.len()) }, &BTreeSet::new(), &mut plan);
+            plan_mirror(&observed(workers, workers.len()).with(|it| { it.policy.protects = protects; it.now = after(30); }), &BTreeSet::new(), &mut plan);
             plan
         };
         let first = plan(&workers);
@@ -335,7 +335,7 @@ proptest! {
     #[test]
     fn whoever_gets_the_mark_was_counted_before(workers in any_fleet(), protects: bool) {
         let mut plan = Plan::default();
-        plan_mirror(&Observed { protects, ..observed(&workers, workers.len()) }, &BTreeSet::new(), &mut plan);
+        plan_mirror(&observed(&workers, workers.len()).with(|it| it.policy.protects = protects), &BTreeSet::new(), &mut plan);
         let counted: Vec<&str> = plan_protection(&workers, protects).map(|worker| worker.uid.as_str()).collect();
         for action in &plan.actions {
             if let Action::MarkPod { pod, marks } = action && matches!(marks.labels.get(label::POD_PROTECT), Some(Some(_))) {

@@ -34,7 +34,7 @@ fn on(host: impl Into<Option<Host>>, ordinal: u32, in_slurm: InSlurm) -> Worker 
 
 fn planned(workers: &[Worker], moves: Moves) -> (Vec<String>, Option<Duration>) {
     let mut plan = Plan::default();
-    plan_node_attributes(&Observed { moves, ..observed(workers, workers.len()) }, &BTreeSet::new(), &mut plan);
+    plan_node_attributes(&observed(workers, workers.len()).with(|it| it.slurm.moves = moves), &BTreeSet::new(), &mut plan);
     (plan.actions.iter().map(ToString::to_string).collect(), plan.wake_after)
 }
 

@@ -8,7 +8,7 @@ use crate::nodeset::{
 
 fn said(reach: Reach) -> (Option<ConditionUpdate>, Option<Duration>) {
     let workers = [worker(0, Stage::Ready, unknown())];
-    let plan = nodeset(Observed { reach, ..observed(&workers, 1) });
+    let plan = nodeset(observed(&workers, 1).with(|it| it.slurm.reach = reach));
     (plan.report.condition_updates.into_iter().find(|condition_update| condition_update.type_ == SLURM_REACHABLE), plan.wake_after)
 }
 

@@ -50,7 +50,7 @@ fn said(plan: &Plan) -> String {
 #[case::down_by_slurm(InSlurm { reason: "Not responding".into(), ..gone() }, &["forget w-3"])]
 fn a_stale_record_is_pruned_when_it_is_surely_out_of_use(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
     let (workers, stale_nodes) = ([worker(0, Stage::Ready, idle())], [stale_node(3, in_slurm, free(&[]))]);
-    let plan = nodeset(Observed { prunes: true, stale_nodes: &stale_nodes, ..observed(&workers, 1) });
+    let plan = nodeset(observed(&workers, 1).with(|it| { it.policy.prunes = true; it.slurm.stale_nodes = &stale_nodes; }));
     assert_eq!(words(&plan), actions);
     assert!(plan.report.is_ready(), "{:?}", plan.report);
 }
@@ -61,7 +61,7 @@ fn a_stale_record_is_pruned_when_it_is_surely_out_of_use(#[case] in_slurm: InSlu
 #[case::nobody_knows(Record { needed: Needed::Unknown("the queue is old".into()), ..free(&[]) }, "")]
 fn what_others_need_stays_and_it_is_said_why(#[case] record: Record, #[case] message: &str) {
     let (workers, stale_nodes) = ([worker(0, Stage::Ready, idle())], [stale_node(3, gone(), record)]);
-    let plan = nodeset(Observed { prunes: true, stale_nodes: &stale_nodes, ..observed(&workers, 1) });
+    let plan = nodeset(observed(&workers, 1).with(|it| { it.policy.prunes = true; it.slurm.stale_nodes = &stale_nodes; }));
     assert_eq!(words(&plan), [""; 0]);
     assert_eq!(said(&plan), message);
 }
@@ -69,16 +69,16 @@ fn what_others_need_stays_and_it_is_said_why(#[case] record: Record, #[case] mes
 #[test]
 fn nothing_is_pruned_where_nobody_asked_or_the_worker_is_wanted() {
     let stale_nodes = [stale_node(0, gone(), free(&[])), stale_node(3, gone(), free(&[]))];
-    let plan = nodeset(Observed { stale_nodes: &stale_nodes, ..observed(&[], 0) });
+    let plan = nodeset(observed(&[], 0).with(|it| it.slurm.stale_nodes = &stale_nodes));
     assert_eq!(words(&plan), [""; 0]);
-    let plan = nodeset(Observed { prunes: true, stale_nodes: &stale_nodes, ..observed(&[], 1) });
+    let plan = nodeset(observed(&[], 1).with(|it| { it.policy.prunes = true; it.slurm.stale_nodes = &stale_nodes; }));
     assert_eq!(words(&plan), ["create pod `w-0`", "forget w-3"]);
 }
 
 #[test]
 fn a_record_that_says_something_else_is_deleted_before_its_pod_is_made() {
     let stale_nodes = [stale_node(0, gone(), free(&["RealMemory is 1 and not 2"])), stale_node(1, gone(), free(&[]))];
-    let plan = nodeset(Observed { stale_nodes: &stale_nodes, ..observed(&[], 2) });
+    let plan = nodeset(observed(&[], 2).with(|it| it.slurm.stale_nodes = &stale_nodes));
     assert_eq!(words(&plan), ["forget w-0", "create pod `w-1`"]);
     assert_eq!(
         plan.report.message(),
@@ -93,7 +93,7 @@ fn a_record_that_says_something_else_is_deleted_before_its_pod_is_made() {
 #[case::still_up(free(&["x"]), idle(), &["set down w-0: Pod is gone"])]
 fn a_record_that_has_to_stay_keeps_no_worker_from_coming(#[case] record: Record, #[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
     let stale_nodes = [stale_node(0, in_slurm, record)];
-    assert_eq!(words(&nodeset(Observed { stale_nodes: &stale_nodes, ..observed(&[], 1) })), actions);
+    assert_eq!(words(&nodeset(observed(&[], 1).with(|it| it.slurm.stale_nodes = &stale_nodes))), actions);
 }
 
 /// A worker from the current template, with this state in Slurm.
@@ -147,7 +147,7 @@ fn what_does_not_help_is_not_done_for_ever_and_it_is_said() {
     backoff.saw(&last, now);
     note_outdated(&mut last, &backoff);
     assert!(last[0].is_current);
-    let plan = nodeset(Observed { backoff: &backoff, ..observed(&last, 1) });
+    let plan = nodeset(observed(&last, 1).with(|it| it.backoff = &backoff));
     assert_eq!(words(&plan), [""; 0]);
     assert!(said(&plan).contains("node `w-0` is not as its pod says (RealMemory is 1 and not 2), and 2 new records did not change that"));
     // A matching record resets the counter.
@@ -175,7 +175,7 @@ proptest! {
         let in_slurm = InSlurm { is_busy: is_busy.clone(), hold, states: states.clone(), reason: reason.clone(), ..idle() };
         let record = Record { differences: differs.then(|| "x".to_owned()).into_iter().collect(), is_curable: true, needed: needed.clone() };
         let stale_nodes = [stale_node(0, in_slurm, record)];
-        let plan = nodeset(Observed { prunes, stale_nodes: &stale_nodes, ..observed(&[], replicas) });
+        let plan = nodeset(observed(&[], replicas).with(|it| { it.policy.prunes = prunes; it.slurm.stale_nodes = &stale_nodes; }));
         let forgets = plan.actions.iter().any(|action| matches!(action, Action::Forget { .. }));
         let is_safe = is_busy == Answer::No && needed == Needed::ByNobody && reason != "bad disk" && hold != Hold::Unknown
             && ["Down", "Drain", "NotResponding"].iter().any(|state| states.contains(state));

@@ -27,7 +27,7 @@ fn since_the_beginning(workers: &[Worker]) -> ReplacementBackoff {
 fn plan(workers: &[Worker], max_unavailable: usize, second: i64) -> Plan {
     let mut backoff = since_the_beginning(workers);
     backoff.saw(workers, at(second));
-    nodeset(Observed { backoff: &backoff, max_unavailable, now: at(second), ..observed(workers, workers.len()) })
+    nodeset(observed(workers, workers.len()).with(|it| { it.backoff = &backoff; it.policy.max_unavailable = max_unavailable; it.now = at(second); }))
 }
 
 #[rstest]
@@ -65,7 +65,7 @@ fn one_that_is_not_available_yet_has_more_time() {
 #[test]
 fn a_worker_that_was_never_seen_so_is_left_alone() {
     let workers = [worker(0, Stage::Ready, unregistered())];
-    assert_eq!(words(&nodeset(Observed { now: at(9999), ..observed(&workers, 1) })), [""; 0]);
+    assert_eq!(words(&nodeset(observed(&workers, 1).with(|it| it.now = at(9999)))), [""; 0]);
 }
 
 #[rstest]
@@ -74,7 +74,7 @@ fn a_worker_that_was_never_seen_so_is_left_alone() {
 fn nobody_is_replaced_where_no_new_pod_would_come(#[case] problem: Option<crate::Wait>, #[case] new_workers_wait: Option<crate::Wait>) {
     let workers = [worker(0, Stage::Ready, unregistered())];
     let backoff = since_the_beginning(&workers);
-    let plan = nodeset(Observed { problem, new_workers_wait, backoff: &backoff, now: at(600), ..observed(&workers, 1) });
+    let plan = nodeset(observed(&workers, 1).with(|it| { it.problem = problem; it.new_workers_wait = new_workers_wait; it.backoff = &backoff; it.now = at(600); }));
     assert_eq!(words(&plan), [""; 0]);
     assert!(plan.report.waits.iter().any(|wait| wait.why.contains("none now, as no new one could be made")), "{:?}", plan.report);
 }
@@ -109,7 +109,7 @@ fn a_worker_that_waits_for_its_next_try_says_until_when() {
     for second in [100, 200, 400, 800, 1600] {
         backoff.count(&[Action::delete_worker("w-0", "uid-0")], &workers, at(second));
     }
-    let plan = nodeset(Observed { backoff: &backoff, now: at(2000), ..observed(&workers, 1) });
+    let plan = nodeset(observed(&workers, 1).with(|it| { it.backoff = &backoff; it.now = at(2000); }));
     assert_eq!((words(&plan), plan.wake_after), (vec![], Some(Duration::from_secs(500))));
     assert!(plan.report.message().contains("(`w-0` is next at 1970-01-01T00:41:40Z)"), "{}", plan.report.message());
 }
@@ -156,7 +156,7 @@ impl World {
         self.backoff.saw(&workers, at(self.second));
         let replicas = usize::try_from(REPLICAS).unwrap();
         let plan =
-            nodeset(Observed { backoff: &self.backoff, max_unavailable: BUDGET, now: at(self.second), ..observed(&workers, replicas) });
+            nodeset(observed(&workers, replicas).with(|it| { it.backoff = &self.backoff; it.policy.max_unavailable = BUDGET; it.now = at(self.second); }));
         self.backoff.count(&plan.actions, &workers, at(self.second));
         for action in &plan.actions {
             match action {
@@ -280,7 +280,7 @@ fn ten_thousand_workers_without_a_record_take_a_moment() {
     for second in [60, 61] {
         backoff.saw(&workers, at(second));
         let mut plan = Plan::default();
-        let observed = Observed { backoff: &backoff, max_unavailable: 2500, now: at(second), ..observed(&workers, workers.len()) };
+        let observed = observed(&workers, workers.len()).with(|it| { it.backoff = &backoff; it.policy.max_unavailable = 2500; it.now = at(second); });
         plan_registration(&observed, &BTreeSet::new(), &mut plan);
         assert_eq!(plan.actions.len(), if second == 60 { 2500 } else { 0 });
         backoff.count(&plan.actions, &workers, at(second));
@@ -316,18 +316,18 @@ proptest! {
     #[test]
     fn never_more_than_the_budget_are_on_their_way((workers, mut backoff) in fleet(), max_unavailable in 1..8_usize, second in 900..2000_i64) {
         let on_their_way = |backoff: &ReplacementBackoff| {
-            let nodes = backoff.nodes().filter(|node| on_its_way(node, &Observed { backoff, now: at(second), ..observed(&workers, 20) }).is_some());
+            let nodes = backoff.nodes().filter(|node| on_its_way(node, &observed(&workers, 20).with(|it| { it.backoff = backoff; it.now = at(second); })).is_some());
             nodes.count()
         };
         let before = on_their_way(&backoff);
-        let plan = nodeset(Observed { backoff: &backoff, max_unavailable, now: at(second), ..observed(&workers, workers.len()) });
+        let plan = nodeset(observed(&workers, workers.len()).with(|it| { it.backoff = &backoff; it.policy.max_unavailable = max_unavailable; it.now = at(second); }));
         backoff.count(&plan.actions, &workers, at(second));
         prop_assert!(on_their_way(&backoff) <= before.max(max_unavailable));
     }
 
     #[test]
     fn only_workers_are_replaced_that_are_up_and_surely_unknown_to_slurm((workers, backoff) in fleet(), second in 900..5000_i64) {
-        let plan = nodeset(Observed { backoff: &backoff, max_unavailable: 20, now: at(second), ..observed(&workers, workers.len()) });
+        let plan = nodeset(observed(&workers, workers.len()).with(|it| { it.backoff = &backoff; it.policy.max_unavailable = 20; it.now = at(second); }));
         for action in &plan.actions {
             if let Action::DeleteWorker { uid, .. } = action {
                 prop_assert!(workers.iter().any(|worker| worker.uid == *uid && worker.is_unregistered()));
@@ -337,7 +337,7 @@ proptest! {
 
     #[test]
     fn whoever_waits_is_looked_at_again((workers, backoff) in fleet(), max_unavailable in 1..8_usize, second in 900..2000_i64) {
-        let plan = nodeset(Observed { backoff: &backoff, max_unavailable, now: at(second), ..observed(&workers, workers.len()) });
+        let plan = nodeset(observed(&workers, workers.len()).with(|it| { it.backoff = &backoff; it.policy.max_unavailable = max_unavailable; it.now = at(second); }));
         let deleted = plan.actions.iter().filter(|action| matches!(action, Action::DeleteWorker { .. })).count();
         let unregistered = workers.iter().filter(|worker| worker.is_unregistered()).count();
         if deleted < unregistered {

@@ -39,7 +39,7 @@ fn another(node: &str, second: i64, in_slurm: InSlurm) -> Worker {
 }
 
 fn daemon<'a>(workers: &'a [Worker], sites: &'a Sites) -> Observed<'a> {
-    Observed { layout: Layout::PerNode(sites), ..observed(workers, sites.wanted()) }
+    observed(workers, sites.wanted()).with(|it| it.policy.layout = Layout::PerNode(sites))
 }
 
 /// The planned actions, with pods named by their nodes.
@@ -83,7 +83,7 @@ fn an_orphan_holds_its_node_and_is_taken_over() {
     let (slot, cluster) = (Slot::Node("a".into()), Some("x".into()));
     let orphans = [Orphan { name: "w-abcde".into(), uid: "u".into(), slot, cluster, is_going: false }];
     let sites = sites(&[("a", Fit::Yes)], &[]);
-    assert_eq!(words(&nodeset(Observed { orphans: &orphans, ..daemon(&[], &sites) })), ["adopt pod `w-abcde`"]);
+    assert_eq!(words(&nodeset(daemon(&[], &sites).with(|it| it.kubernetes.orphans = &orphans))), ["adopt pod `w-abcde`"]);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn those_that_do_not_suit_leave_although_others_are_not_up_yet() {
 #[test]
 fn without_knowing_what_pods_demand_nobody_comes_and_nobody_leaves() {
     let workers = [on("a", Stage::Ready, emptied()), worker(0, Stage::Ready, emptied()), on("b", Stage::Starting, unknown())];
-    let observed = Observed { layout: Layout::Untold, problem: Some(missing::no_controller("n", "x")), ..observed(&workers, 3) };
+    let observed = observed(&workers, 3).with(|it| { it.policy.layout = Layout::Untold; it.problem = Some(missing::no_controller("n", "x")); });
     let plan = nodeset(observed);
     assert!(
         !words(&plan).iter().any(|deed| deed.starts_with("delete") || deed.starts_with("create") || deed.starts_with("drain")),
@@ -170,7 +170,7 @@ fn a_worker_with_another_hostname_than_its_node_gives_is_replaced_also_by_hand_a
     for workers in [&idle, &busy] {
         for update in [Update::Rolling, Update::OnDelete] {
             let sites = Sites::new(renamed.clone(), workers, &BTreeMap::new());
-            let plan = nodeset(Observed { update, ..daemon(workers, &sites) });
+            let plan = nodeset(daemon(workers, &sites).with(|it| it.policy.update = update));
             assert_eq!(words(&plan), ["drain a: Pod is pending termination for update"]);
         }
     }
@@ -226,7 +226,7 @@ fn after_a_switch_no_two_have_one_hostname() {
 #[test]
 fn without_a_controller_a_switch_condemns_nobody() {
     let workers = [on("a", Stage::Ready, idle()), on("b", Stage::Ready, emptied())];
-    let plan = nodeset(Observed { problem: Some(missing::no_controller("n", "x")), ..observed(&workers, 2) });
+    let plan = nodeset(observed(&workers, 2).with(|it| it.problem = Some(missing::no_controller("n", "x"))));
     assert!(!words(&plan).iter().any(|deed| deed.starts_with("drain") || deed.starts_with("delete")), "{:?}", words(&plan));
 }
 
@@ -244,7 +244,7 @@ fn claims_are_named_by_hostname_and_go_with_a_node_that_does_not_suit_any_more()
     let sites = sites(&[("a.x", Fit::No), ("b.x", Fit::Yes)], &workers);
     let retention = ClaimRetention { when_scaled: slipway_api::Retention::Delete, ..ClaimRetention::default() };
     let templates = ["data".to_owned()];
-    let plan = nodeset(Observed { claims: &claims, claim_templates: &templates, retention, ..daemon(&workers, &sites) });
+    let plan = nodeset(daemon(&workers, &sites).with(|it| { it.kubernetes.claims = &claims; it.policy.claim_templates = &templates; it.policy.retention = retention; }));
     let pod = name::daemon_pod("w", "a.x");
     assert_eq!(words(&plan), [format!("let `data-w-a` go with pod `{pod}`"), format!("delete pod `{pod}`")]);
 }
@@ -255,7 +255,12 @@ fn a_second_one_on_a_node_leaves_the_claims_to_the_first() {
     let claim = Claim { name: "data-w-a".into(), uid: "u".into(), pod: "w-a".into(), is_going: false, keeper: Keeper::Nobody };
     let sites = sites(&[("a", Fit::Yes)], &workers);
     let retention = ClaimRetention { when_scaled: slipway_api::Retention::Delete, ..ClaimRetention::default() };
-    let plan = nodeset(Observed { claims: &[claim], claim_templates: &["data".to_owned()], retention, ..daemon(&workers, &sites) });
+    let (claims, templates) = ([claim], ["data".to_owned()]);
+    let plan = nodeset(daemon(&workers, &sites).with(|it| {
+        it.kubernetes.claims = &claims;
+        it.policy.claim_templates = &templates;
+        it.policy.retention = retention;
+    }));
     assert_eq!(words(&plan), ["delete pod `w-at-7`"]);
 }
 
@@ -450,11 +455,11 @@ proptest! {
     fn a_switch_never_leaves_fewer_serving_than_the_budget_allows(nodes in any_nodes(), mut fleet in any_fleet(), max_unavailable in 1..3_usize) {
         fleet.retain(|worker| worker.stage != Stage::Going);
         let sites = of(&nodes, &fleet);
-        let observed = Observed { max_unavailable, ..daemon(&fleet, &sites) };
+        let observed = daemon(&fleet, &sites).with(|it| it.policy.max_unavailable = max_unavailable);
         let serves = |worker: &Worker| worker.serves(at(0)) && (worker.slot.node().is_none() || observed.counted().iter().any(|counted| counted.name == worker.name));
         let before = fleet.iter().filter(|worker| serves(worker)).count();
-        let floor = observed.replicas.saturating_sub(max_unavailable);
-        let plan = nodeset(Observed { max_unavailable, ..daemon(&fleet, &sites) });
+        let floor = observed.policy.replicas.saturating_sub(max_unavailable);
+        let plan = nodeset(daemon(&fleet, &sites).with(|it| it.policy.max_unavailable = max_unavailable));
         let lost = gone(&plan, &fleet).iter().filter(|worker| serves(worker)).count();
         prop_assert!(before - lost >= before.min(floor));
     }

@@ -82,7 +82,7 @@ fn world() -> impl Strategy<Value = World> {
 
 impl World {
     fn plan(&self, replicas: usize) -> Plan {
-        nodeset(Observed { stale_nodes: &self.stale_nodes, ..observed(&self.fleet, replicas) })
+        nodeset(observed(&self.fleet, replicas).with(|it| it.slurm.stale_nodes = &self.stale_nodes))
     }
 
     fn in_slurm(&self, node: &str) -> &InSlurm {

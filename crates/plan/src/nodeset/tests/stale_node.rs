@@ -5,7 +5,7 @@ use rstest::rstest;
 use super::*;
 
 fn plan_with(stale_nodes: &[StaleNode], workers: &[Worker], replicas: usize) -> Plan {
-    nodeset(Observed { stale_nodes, ..observed(workers, replicas) })
+    nodeset(observed(workers, replicas).with(|it| it.slurm.stale_nodes = stale_nodes))
 }
 
 fn set_down(in_slurm: InSlurm) -> InSlurm {
