@@ -27,7 +27,7 @@ use slipway_runtime::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::args::WebhookArgs;
+use crate::wiring::args::WebhookArgs;
 use files::Files;
 use judge::Judge;
 use keeper::Keeper;

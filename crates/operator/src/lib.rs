@@ -1,35 +1,20 @@
 //! The operator: observes, acts and reports for each kind.
 //!
-//! Each kind has a file with its reconcile: observe, render, plan, act, report. [`scope`] routes changes to the kinds they affect.
+//! | Part | |
+//! |---|---|
+//! | [`kind`] | the kinds, each with its reconcile: observe, render, plan, act, report |
+//! | [`admission`] | the webhooks and their certificates |
+//! | [`slurm`] | the sessions with slurmrestd and slurmctld |
+//! | [`world`] | what reconciles share: caches, memory, owners, status, execution of actions |
+//! | [`wiring`] | command line, watches and their routes, the served API, rights, generated files |
 
-mod act;
-pub mod active_controller;
 mod admission;
-mod args;
-mod context;
-mod controller;
-mod domain;
-mod error;
-pub mod generate;
-mod guarded;
-pub mod logs;
-mod manifest;
-mod memory;
-mod monitor;
-mod node;
-mod nodeset;
-mod observe;
-mod obstacle;
-mod owner;
-mod restapi;
-pub mod rights;
-pub mod run;
-mod scope;
-mod secret;
-mod served;
+mod kind;
 pub mod slurm;
-mod status;
-mod step;
-mod unserved;
+mod wiring;
+mod world;
 
-pub use args::{Args, Command};
+pub use wiring::{
+    args::{Args, Command},
+    generate, logs, run,
+};

@@ -3,6 +3,7 @@
 //! Nothing here blocks a reconcile. It uses the last snapshot, and the cluster's own task runs its commands. A hanging slurmrestd blocks only that
 //! task.
 
+pub(crate) mod active_controller;
 mod address;
 mod booking;
 mod command;
@@ -39,7 +40,7 @@ pub use question::{jobs_naming, needs, partitions_have_jobs, registered_nodes, w
 pub use state::state_words;
 pub use wanted::Key;
 
-use crate::step::keep_in_step;
+use crate::world::step::keep_in_step;
 use session::Session;
 use wanted::Wanted;
 

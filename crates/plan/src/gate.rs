@@ -110,9 +110,8 @@ mod tests {
     }
 
     fn deed() -> impl Strategy<Value = Deed> {
-        ("[a-z ]{1,20}", any::<bool>(), answer(), any::<bool>(), prop::option::of(room())).prop_map(
-            |(what, is_ours, ends_jobs, may_end_jobs, room)| Deed { what, is_ours, ends_jobs, may_end_jobs, room },
-        )
+        ("[a-z ]{1,20}", any::<bool>(), answer(), any::<bool>(), prop::option::of(room()))
+            .prop_map(|(what, is_ours, ends_jobs, may_end_jobs, room)| Deed { what, is_ours, ends_jobs, may_end_jobs, room })
     }
 
     fn room() -> impl Strategy<Value = Room> {

@@ -115,7 +115,8 @@ fn plan_scale_out(observed: &Observed<'_>) -> Vec<Action> {
 
 /// Ordinals of all missing workers, with their pod names and hostnames.
 fn numbers_to_come(observed: &Observed<'_>) -> impl Iterator<Item = (u32, String, String)> {
-    let Observed { workers, policy: Policy { nodeset, padding, replicas, hostname, .. }, kubernetes: Kubernetes { orphans, .. }, .. } = observed;
+    let Observed { workers, policy: Policy { nodeset, padding, replicas, hostname, .. }, kubernetes: Kubernetes { orphans, .. }, .. } =
+        observed;
     let slots = || observed.own().map(|worker| &worker.slot).chain(orphans.iter().map(|orphan| &orphan.slot));
     let missing = replicas.saturating_sub(slots().filter(|slot| slot.ordinal().is_some()).count());
     let taken: BTreeSet<u32> = slots().filter_map(Slot::ordinal).collect();
@@ -168,12 +169,17 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
     }
     if outdated > 0 {
         let how = match observed.policy.update {
-            Update::Rolling => format!("they are replaced, at most {} at a time, when their jobs have ended", observed.policy.max_unavailable),
+            Update::Rolling => {
+                format!("they are replaced, at most {} at a time, when their jobs have ended", observed.policy.max_unavailable)
+            }
             Update::OnDelete => "each is replaced when you delete its pod".to_owned(),
             Update::Scheduled => format!("they are replaced {}, when their jobs have ended", observed.slurm.maintenance.when()),
         };
-        let why =
-            format!("{outdated} of {} workers run an older template than `{}`: {how}", workers.len(), observed.kubernetes.revisions.current().text);
+        let why = format!(
+            "{outdated} of {} workers run an older template than `{}`: {how}",
+            workers.len(),
+            observed.kubernetes.revisions.current().text
+        );
         plan.report.wait(Reason::Updating, why);
     }
     plan.report.summary = match observed.policy.layout {

@@ -14,7 +14,7 @@ use slipway_runtime::{
 use tokio::time::timeout;
 
 use super::review::{Question, Verdict};
-use crate::{nodeset::gres, observe::observe_claim};
+use crate::{kind::nodeset::gres, world::observe::observe_claim};
 
 /// Time limit for reads. The rest of the API server's timeout is for the network.
 const DEADLINE: Duration = Duration::from_millis(1500);

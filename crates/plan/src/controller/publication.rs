@@ -64,7 +64,9 @@ pub(super) fn step(
         let why = format!("the configuration is not published: {first}{more}{last}");
         return Step::Hold(Wait::new(Reason::ConfigurationRefused, why), None);
     }
-    if published.is_none() && let Some(left) = patience_left(created, now) {
+    if published.is_none()
+        && let Some(left) = patience_left(created, now)
+    {
         let wait = Wait::new(Reason::Progressing, "just created: NodeSets of the same manifest may follow");
         return Step::Hold(wait, Some(left));
     }

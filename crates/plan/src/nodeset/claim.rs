@@ -69,7 +69,9 @@ pub(super) fn without_claims_that_go(creations: Vec<Action>, observed: &Observed
     let lost: BTreeMap<&str, &Claim> =
         observed.kubernetes.claims.iter().filter(|claim| claim.is_lost(&workers)).map(|claim| (claim.pod.as_str(), claim)).collect();
     let waits = |action: &Action| match action {
-        Action::CreateWorker { slot, name, hostname } => lost.get(claimant(slot, name, hostname, observed.policy.nodeset).as_str()).copied(),
+        Action::CreateWorker { slot, name, hostname } => {
+            lost.get(claimant(slot, name, hostname, observed.policy.nodeset).as_str()).copied()
+        }
         _ => None,
     };
     let held: Vec<&Claim> = creations.iter().filter_map(waits).collect();
@@ -88,8 +90,7 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &Leaving, plan: &mut
     let Leaving { scaled, deleted, .. } = leaving;
     let ClaimRetention { when_deleted, when_scaled } = observed.policy.retention;
     let workers = by_claimant(observed);
-    let takes_along =
-        |worker: &Worker| when_scaled == Retention::Delete && scaled.contains(&worker.name) && deleted.contains(&worker.uid);
+    let takes_along = |worker: &Worker| when_scaled == Retention::Delete && scaled.contains(&worker.name) && deleted.contains(&worker.uid);
     let kept = if when_deleted == Retention::Delete { Keeper::NodeSet } else { Keeper::Nobody };
     let mut handed: BTreeMap<String, Vec<ClaimId>> = BTreeMap::new();
     let mut changes = Vec::new();
@@ -128,13 +129,15 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &Leaving, plan: &mut
 fn plan_restorations(observed: &Observed<'_>, plan: &mut Plan) {
     let there: BTreeSet<&str> = observed.kubernetes.claims.iter().map(|claim| claim.name.as_str()).collect();
     let is_missing = |worker: &Worker| {
-        let mut claims = observed.policy.claim_templates.iter().map(|template| name::pod_claim(template, &worker.claimant(observed.policy.nodeset)));
+        let mut claims =
+            observed.policy.claim_templates.iter().map(|template| name::pod_claim(template, &worker.claimant(observed.policy.nodeset)));
         claims.any(|claim| !there.contains(claim.as_str()))
     };
     let waits = |worker: &&Worker| worker.stage == Stage::Starting && worker.host.is_none() && worker.trouble.is_some();
     let waiting = observed.workers.iter().filter(waits).filter(|worker| is_missing(worker));
-    plan.actions
-        .extend(waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.policy.nodeset) }));
+    plan.actions.extend(
+        waiting.map(|worker| Action::RestoreClaims { name: worker.name.clone(), claimant: worker.claimant(observed.policy.nodeset) }),
+    );
 }
 
 /// Removes from `actions` the handovers to workers that are not deleted after all.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use slipway_api::condition::{ConditionStatus, ConditionUpdate, RESERVATION_CREATED, Reason};
 
-use super::{Policy, Slurm, Observed, Schedule, Worker, replacement_backoff::written, schedule::MAINT};
+use super::{Observed, Policy, Schedule, Slurm, Worker, replacement_backoff::written, schedule::MAINT};
 use crate::{
     Action, Plan,
     gate::{Answer, Deed, gate},

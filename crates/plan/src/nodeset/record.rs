@@ -126,9 +126,11 @@ pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, 
     let (mut ready, mut cleared) = (Vec::new(), Vec::new());
     for creation in creations {
         let outdated = match &creation {
-            Action::CreateWorker { hostname, .. } => {
-                observed.slurm.stale_nodes.iter().find(|stale_node| stale_node.node == *hostname && !stale_node.record.differences.is_empty())
-            }
+            Action::CreateWorker { hostname, .. } => observed
+                .slurm
+                .stale_nodes
+                .iter()
+                .find(|stale_node| stale_node.node == *hostname && !stale_node.record.differences.is_empty()),
             _ => None,
         };
         let Some(stale_node) = outdated else {

@@ -8,7 +8,8 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::Timestamp;
 use slipway_api::condition::Reason;
 
-use super::{Policy, Observed, Worker,
+use super::{
+    Observed, Policy, Worker,
     replacement_backoff::{after, until, written},
 };
 use crate::{

@@ -7,7 +7,8 @@ use slipway_api::{
     condition::Reason,
 };
 
-use super::{Policy, JobPolicy, Observed, Stage, Worker, daemon, ended,
+use super::{
+    JobPolicy, Observed, Policy, Stage, Worker, daemon, ended,
     replacement_backoff::{until, written},
     switch, update,
 };
@@ -54,8 +55,7 @@ pub(super) fn plan_removals(observed: &Observed<'_>, plan: &mut Plan) -> Leaving
     let (mut displaced, scaled): (Vec<&Worker>, Vec<&Worker>) = excess.iter().partition(|worker| has_double(worker));
     displaced.extend(switch::choose(observed));
     let chosen = update::choose(observed, &names(&excess));
-    let mut leaving =
-        Leaving { scaled: names(&scaled), displaced: names(&displaced), outdated: names(&chosen), deleted: BTreeSet::new() };
+    let mut leaving = Leaving { scaled: names(&scaled), displaced: names(&displaced), outdated: names(&chosen), deleted: BTreeSet::new() };
     let mut seen = BTreeSet::new();
     let mut waits = Vec::new();
     for worker in ended.into_iter().chain(scaled).chain(displaced).chain(chosen).filter(|worker| seen.insert(worker.name.as_str())) {

@@ -103,11 +103,12 @@ pub(super) fn plan_revisions(observed: &Observed<'_>, plan: &mut Plan) {
 mod tests {
     use rstest::rstest;
 
-    use super::{Policy, Kubernetes, super::{
+    use super::{
+        super::{
             Stage, Worker,
             tests::{idle, observed, worker},
         },
-        *,
+        Kubernetes, Policy, *,
     };
 
     fn stored(hash: &str, number: i64, meaning: &str) -> Revision {

@@ -2,7 +2,7 @@
 
 use slipway_api::slurm_node::SCALE_IN;
 
-use super::{Policy, Observed, Stage, Worker, scale_in::ranked};
+use super::{Observed, Policy, Stage, Worker, scale_in::ranked};
 
 /// Chooses the workers to delete now. Workers that do not serve cost nothing. Of the others, only so many are chosen that enough workers of both
 /// modes keep serving.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use slipway_api::slurm_node::UPDATE;
 
-use super::{Policy, Finish, Observed, Stage, Worker, scale_in::ranked};
+use super::{Finish, Observed, Policy, Stage, Worker, scale_in::ranked};
 use crate::gate::Answer;
 
 /// Rollout strategy for a changed template.

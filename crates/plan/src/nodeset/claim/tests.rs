@@ -16,7 +16,10 @@ fn claim(ordinal: u32, keeper: Keeper) -> Claim {
 }
 
 fn plan_with(workers: &[Worker], replicas: usize, claims: &[Claim], when_deleted: Retention, when_scaled: Retention) -> Plan {
-    nodeset(observed(workers, replicas).with(|it| { it.kubernetes.claims = claims; it.policy.retention = ClaimRetention { when_deleted, when_scaled }; }))
+    nodeset(observed(workers, replicas).with(|it| {
+        it.kubernetes.claims = claims;
+        it.policy.retention = ClaimRetention { when_deleted, when_scaled };
+    }))
 }
 
 /// Planned actions on pods and claims.
@@ -144,7 +147,13 @@ fn a_claim_that_vanished_under_a_waiting_pod_is_made_anew(
 ) {
     let workers = [Worker { trouble: trouble.map(str::to_owned), ..worker(0, Stage::Starting, unknown()) }];
     let templates = ["data".to_owned()];
-    assert_eq!(deeds(&nodeset(observed(&workers, 1).with(|it| { it.kubernetes.claims = claims; it.policy.claim_templates = &templates; }))), actions);
+    assert_eq!(
+        deeds(&nodeset(observed(&workers, 1).with(|it| {
+            it.kubernetes.claims = claims;
+            it.policy.claim_templates = &templates;
+        }))),
+        actions
+    );
 }
 
 #[test]

@@ -17,7 +17,10 @@ fn plan(ended: &Worker, times: u32, second: i64) -> Plan {
     for _ in 0..times {
         backoff.count(&[crate::Action::delete_worker(&ended.name, &ended.uid)], workers, at(0));
     }
-    nodeset(observed(workers, 1).with(|it| { it.backoff = &backoff; it.now = at(second); }))
+    nodeset(observed(workers, 1).with(|it| {
+        it.backoff = &backoff;
+        it.now = at(second);
+    }))
 }
 
 #[rstest]
@@ -53,5 +56,11 @@ fn one_that_is_too_many_leaves_without_a_wait() {
     let workers = [worker(0, Stage::Ready, idle()), worker(1, Stage::Ended, idle())];
     let mut backoff = ReplacementBackoff::default();
     backoff.count(&[crate::Action::delete_worker("w-1", "uid-1")], &workers, at(0));
-    assert_eq!(words(&nodeset(observed(&workers, 1).with(|it| { it.backoff = &backoff; it.now = at(0); }))), ["delete pod `w-1`"]);
+    assert_eq!(
+        words(&nodeset(observed(&workers, 1).with(|it| {
+            it.backoff = &backoff;
+            it.now = at(0);
+        }))),
+        ["delete pod `w-1`"]
+    );
 }

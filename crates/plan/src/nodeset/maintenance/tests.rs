@@ -42,7 +42,15 @@ fn maintenance(wanted: Schedule, seen: Seen, said: Option<(ConditionUpdate, Time
 
 fn planned_with(maintenance: &Maintenance, workers: &[Worker], stale_nodes: &[StaleNode], replicas: usize, now: i64) -> Plan {
     let mut plan = Plan::default();
-    plan_maintenance(&observed(workers, replicas).with(|it| { it.slurm.maintenance = maintenance; it.slurm.stale_nodes = stale_nodes; it.now = at(now); }), &BTreeSet::new(), &mut plan);
+    plan_maintenance(
+        &observed(workers, replicas).with(|it| {
+            it.slurm.maintenance = maintenance;
+            it.slurm.stale_nodes = stale_nodes;
+            it.now = at(now);
+        }),
+        &BTreeSet::new(),
+        &mut plan,
+    );
     plan
 }
 
@@ -225,7 +233,11 @@ fn a_worker_that_is_being_replaced_stays_reserved() {
     assert_eq!(words(&planned_with(&running, &workers, &stale_nodes, 1, 70)), ["reserve w-0 in `R`"], "it was scaled away");
     let forgotten = || {
         let mut plan = Plan::default();
-        let observed = observed(&workers, 2).with(|it| { it.slurm.maintenance = &running; it.slurm.stale_nodes = &stale_nodes; it.now = at(70); });
+        let observed = observed(&workers, 2).with(|it| {
+            it.slurm.maintenance = &running;
+            it.slurm.stale_nodes = &stale_nodes;
+            it.now = at(70);
+        });
         plan_maintenance(&observed, &["w-1".to_owned()].into(), &mut plan);
         words(&plan)
     };
@@ -254,7 +266,11 @@ fn in_maintenance(in_slurm: InSlurm, reservation: &str) -> InSlurm {
 fn outdated_workers_are_replaced_in_it(#[case] in_slurm: InSlurm, #[case] stage: Stage, #[case] expected: &[&str]) {
     let maintenance = maintenance(schedule(0, 30, &[]), there(0, 30, &[], &["w-0"]), made_for(0));
     let workers = [Worker { is_current: false, ..worker(0, stage, in_slurm) }];
-    let observed = observed(&workers, 1).with(|it| { it.policy.update = Update::Scheduled; it.slurm.maintenance = &maintenance; it.now = at(10); });
+    let observed = observed(&workers, 1).with(|it| {
+        it.policy.update = Update::Scheduled;
+        it.slurm.maintenance = &maintenance;
+        it.now = at(10);
+    });
     let done = nodeset(observed);
     let done: Vec<String> = super::super::tests::words(&done).into_iter().filter(|word| !word.contains("reserve")).collect();
     assert_eq!(done, expected);
@@ -265,6 +281,10 @@ fn all_are_replaced_at_once_and_current_ones_stay() {
     let maintenance = maintenance(schedule(0, 30, &[]), there(0, 30, &[], &["w-0", "w-1", "w-2"]), made_for(0));
     let old = |ordinal| Worker { is_current: false, ..worker(ordinal, Stage::Ready, in_maintenance(drained(), "R")) };
     let workers = [old(0), old(1), worker(2, Stage::Ready, in_maintenance(idle(), "R"))];
-    let plan = nodeset(observed(&workers, 3).with(|it| { it.policy.update = Update::Scheduled; it.slurm.maintenance = &maintenance; it.now = at(10); }));
+    let plan = nodeset(observed(&workers, 3).with(|it| {
+        it.policy.update = Update::Scheduled;
+        it.slurm.maintenance = &maintenance;
+        it.now = at(10);
+    }));
     assert_eq!(super::super::tests::words(&plan), ["delete pod `w-0`", "delete pod `w-1`"]);
 }

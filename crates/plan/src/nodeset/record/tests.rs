@@ -50,7 +50,10 @@ fn said(plan: &Plan) -> String {
 #[case::down_by_slurm(InSlurm { reason: "Not responding".into(), ..gone() }, &["forget w-3"])]
 fn a_stale_record_is_pruned_when_it_is_surely_out_of_use(#[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
     let (workers, stale_nodes) = ([worker(0, Stage::Ready, idle())], [stale_node(3, in_slurm, free(&[]))]);
-    let plan = nodeset(observed(&workers, 1).with(|it| { it.policy.prunes = true; it.slurm.stale_nodes = &stale_nodes; }));
+    let plan = nodeset(observed(&workers, 1).with(|it| {
+        it.policy.prunes = true;
+        it.slurm.stale_nodes = &stale_nodes;
+    }));
     assert_eq!(words(&plan), actions);
     assert!(plan.report.is_ready(), "{:?}", plan.report);
 }
@@ -61,7 +64,10 @@ fn a_stale_record_is_pruned_when_it_is_surely_out_of_use(#[case] in_slurm: InSlu
 #[case::nobody_knows(Record { needed: Needed::Unknown("the queue is old".into()), ..free(&[]) }, "")]
 fn what_others_need_stays_and_it_is_said_why(#[case] record: Record, #[case] message: &str) {
     let (workers, stale_nodes) = ([worker(0, Stage::Ready, idle())], [stale_node(3, gone(), record)]);
-    let plan = nodeset(observed(&workers, 1).with(|it| { it.policy.prunes = true; it.slurm.stale_nodes = &stale_nodes; }));
+    let plan = nodeset(observed(&workers, 1).with(|it| {
+        it.policy.prunes = true;
+        it.slurm.stale_nodes = &stale_nodes;
+    }));
     assert_eq!(words(&plan), [""; 0]);
     assert_eq!(said(&plan), message);
 }
@@ -71,7 +77,10 @@ fn nothing_is_pruned_where_nobody_asked_or_the_worker_is_wanted() {
     let stale_nodes = [stale_node(0, gone(), free(&[])), stale_node(3, gone(), free(&[]))];
     let plan = nodeset(observed(&[], 0).with(|it| it.slurm.stale_nodes = &stale_nodes));
     assert_eq!(words(&plan), [""; 0]);
-    let plan = nodeset(observed(&[], 1).with(|it| { it.policy.prunes = true; it.slurm.stale_nodes = &stale_nodes; }));
+    let plan = nodeset(observed(&[], 1).with(|it| {
+        it.policy.prunes = true;
+        it.slurm.stale_nodes = &stale_nodes;
+    }));
     assert_eq!(words(&plan), ["create pod `w-0`", "forget w-3"]);
 }
 

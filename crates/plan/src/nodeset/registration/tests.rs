@@ -27,7 +27,11 @@ fn since_the_beginning(workers: &[Worker]) -> ReplacementBackoff {
 fn plan(workers: &[Worker], max_unavailable: usize, second: i64) -> Plan {
     let mut backoff = since_the_beginning(workers);
     backoff.saw(workers, at(second));
-    nodeset(observed(workers, workers.len()).with(|it| { it.backoff = &backoff; it.policy.max_unavailable = max_unavailable; it.now = at(second); }))
+    nodeset(observed(workers, workers.len()).with(|it| {
+        it.backoff = &backoff;
+        it.policy.max_unavailable = max_unavailable;
+        it.now = at(second);
+    }))
 }
 
 #[rstest]
@@ -74,7 +78,12 @@ fn a_worker_that_was_never_seen_so_is_left_alone() {
 fn nobody_is_replaced_where_no_new_pod_would_come(#[case] problem: Option<crate::Wait>, #[case] new_workers_wait: Option<crate::Wait>) {
     let workers = [worker(0, Stage::Ready, unregistered())];
     let backoff = since_the_beginning(&workers);
-    let plan = nodeset(observed(&workers, 1).with(|it| { it.problem = problem; it.new_workers_wait = new_workers_wait; it.backoff = &backoff; it.now = at(600); }));
+    let plan = nodeset(observed(&workers, 1).with(|it| {
+        it.problem = problem;
+        it.new_workers_wait = new_workers_wait;
+        it.backoff = &backoff;
+        it.now = at(600);
+    }));
     assert_eq!(words(&plan), [""; 0]);
     assert!(plan.report.waits.iter().any(|wait| wait.why.contains("none now, as no new one could be made")), "{:?}", plan.report);
 }
@@ -109,7 +118,10 @@ fn a_worker_that_waits_for_its_next_try_says_until_when() {
     for second in [100, 200, 400, 800, 1600] {
         backoff.count(&[Action::delete_worker("w-0", "uid-0")], &workers, at(second));
     }
-    let plan = nodeset(observed(&workers, 1).with(|it| { it.backoff = &backoff; it.now = at(2000); }));
+    let plan = nodeset(observed(&workers, 1).with(|it| {
+        it.backoff = &backoff;
+        it.now = at(2000);
+    }));
     assert_eq!((words(&plan), plan.wake_after), (vec![], Some(Duration::from_secs(500))));
     assert!(plan.report.message().contains("(`w-0` is next at 1970-01-01T00:41:40Z)"), "{}", plan.report.message());
 }
@@ -155,8 +167,11 @@ impl World {
         let workers: Vec<Worker> = self.workers.values().map(|(worker, _)| worker.clone()).collect();
         self.backoff.saw(&workers, at(self.second));
         let replicas = usize::try_from(REPLICAS).unwrap();
-        let plan =
-            nodeset(observed(&workers, replicas).with(|it| { it.backoff = &self.backoff; it.policy.max_unavailable = BUDGET; it.now = at(self.second); }));
+        let plan = nodeset(observed(&workers, replicas).with(|it| {
+            it.backoff = &self.backoff;
+            it.policy.max_unavailable = BUDGET;
+            it.now = at(self.second);
+        }));
         self.backoff.count(&plan.actions, &workers, at(self.second));
         for action in &plan.actions {
             match action {
@@ -280,7 +295,11 @@ fn ten_thousand_workers_without_a_record_take_a_moment() {
     for second in [60, 61] {
         backoff.saw(&workers, at(second));
         let mut plan = Plan::default();
-        let observed = observed(&workers, workers.len()).with(|it| { it.backoff = &backoff; it.policy.max_unavailable = 2500; it.now = at(second); });
+        let observed = observed(&workers, workers.len()).with(|it| {
+            it.backoff = &backoff;
+            it.policy.max_unavailable = 2500;
+            it.now = at(second);
+        });
         plan_registration(&observed, &BTreeSet::new(), &mut plan);
         assert_eq!(plan.actions.len(), if second == 60 { 2500 } else { 0 });
         backoff.count(&plan.actions, &workers, at(second));

@@ -95,7 +95,10 @@ fn those_that_do_not_suit_leave_although_others_are_not_up_yet() {
 #[test]
 fn without_knowing_what_pods_demand_nobody_comes_and_nobody_leaves() {
     let workers = [on("a", Stage::Ready, emptied()), worker(0, Stage::Ready, emptied()), on("b", Stage::Starting, unknown())];
-    let observed = observed(&workers, 3).with(|it| { it.policy.layout = Layout::Untold; it.problem = Some(missing::no_controller("n", "x")); });
+    let observed = observed(&workers, 3).with(|it| {
+        it.policy.layout = Layout::Untold;
+        it.problem = Some(missing::no_controller("n", "x"));
+    });
     let plan = nodeset(observed);
     assert!(
         !words(&plan).iter().any(|deed| deed.starts_with("delete") || deed.starts_with("create") || deed.starts_with("drain")),
@@ -244,7 +247,11 @@ fn claims_are_named_by_hostname_and_go_with_a_node_that_does_not_suit_any_more()
     let sites = sites(&[("a.x", Fit::No), ("b.x", Fit::Yes)], &workers);
     let retention = ClaimRetention { when_scaled: slipway_api::Retention::Delete, ..ClaimRetention::default() };
     let templates = ["data".to_owned()];
-    let plan = nodeset(daemon(&workers, &sites).with(|it| { it.kubernetes.claims = &claims; it.policy.claim_templates = &templates; it.policy.retention = retention; }));
+    let plan = nodeset(daemon(&workers, &sites).with(|it| {
+        it.kubernetes.claims = &claims;
+        it.policy.claim_templates = &templates;
+        it.policy.retention = retention;
+    }));
     let pod = name::daemon_pod("w", "a.x");
     assert_eq!(words(&plan), [format!("let `data-w-a` go with pod `{pod}`"), format!("delete pod `{pod}`")]);
 }
