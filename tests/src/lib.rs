@@ -12,6 +12,8 @@ pub mod ground;
 pub mod job;
 pub mod lab;
 pub mod manifest;
+#[cfg(test)]
+mod messages;
 pub mod observer;
 pub mod passes;
 #[cfg(test)]

@@ -49,7 +49,7 @@ async fn delete(slurm: &Slurm, cascade: &str) {
 }
 
 /// Content of a worker's file, once the worker responds.
-async fn whose(slurm: &Slurm, worker: &str) -> String {
+async fn until_owner(slurm: &Slurm, worker: &str) -> String {
     slurm.until_node(worker, "idle none").await.unwrap();
     eventually(&format!("{worker} to be asked"), async || {
         let command = format!("cat {FILE} || true");
@@ -95,7 +95,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     slurm.scale(WORKERS).unwrap();
     for number in 0..WORKERS {
         let worker = format!("worker-{number}");
-        assert_eq!(whose(&slurm, &worker).await, worker, "data is kept when the NodeSet shrinks");
+        assert_eq!(until_owner(&slurm, &worker).await, worker, "data is kept when the NodeSet shrinks");
     }
 
     // A cordon, of the node or of the pod, is no scale-in: a recreated worker finds its data.
@@ -113,7 +113,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     slurm.kubectl(&["delete", "pod", "worker-2", "--wait"]).unwrap();
     ground.kubectl(&["uncordon", &host]).unwrap();
     slurm.until_gone("worker-2", &uid).await.unwrap();
-    assert_eq!(whose(&slurm, "worker-2").await, "worker-2", "data is kept under a cordon");
+    assert_eq!(until_owner(&slurm, "worker-2").await, "worker-2", "data is kept under a cordon");
 
     // Deleted with a worker that is scaled in, and with no other.
     ground.garbage_collector_knows_our_kinds(&slurm).unwrap();
@@ -122,8 +122,8 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     until_claims(&slurm, &all[..2]).await;
     eprintln!("the claim went {} after the scale-in began", seconds(since.elapsed()));
     slurm.scale(WORKERS).unwrap();
-    assert_eq!(whose(&slurm, "worker-2").await, "", "a new claim is empty");
-    assert_eq!(whose(&slurm, "worker-1").await, "worker-1");
+    assert_eq!(until_owner(&slurm, "worker-2").await, "", "a new claim is empty");
+    assert_eq!(until_owner(&slurm, "worker-1").await, "worker-1");
 
     // A NodeSet that is deleted keeps its claims or deletes them.
     retain(&slurm, "Retain", "Retain");
@@ -132,7 +132,7 @@ async fn claims_are_kept_and_deleted_as_the_node_set_says() {
     assert_eq!(claims(&slurm), all, "the claims outlive their NodeSet");
     ground.cluster.apply_text(&slurm.manifest.text(), Some(&slurm.namespace)).unwrap();
     slurm.until_ready(Progress::Quiet).await.unwrap();
-    assert_eq!(whose(&slurm, "worker-0").await, "worker-0", "another NodeSet of the same name finds the data");
+    assert_eq!(until_owner(&slurm, "worker-0").await, "worker-0", "another NodeSet of the same name finds the data");
     retain(&slurm, "Retain", "Delete");
     eventually("the claims to belong to the NodeSet", async || {
         let owners = slurm.kubectl(&["get", "persistentvolumeclaims", "--output=jsonpath={.items[*].metadata.ownerReferences[*].kind}"]);

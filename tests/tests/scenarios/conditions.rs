@@ -24,7 +24,7 @@ fn apply(ground: &Ground, namespace: &str, spec: &Value) -> Slurm {
 }
 
 /// Waits until Ready is False for the newest generation and its message contains all of these words.
-async fn says(slurm: &Slurm, words: &[&str]) {
+async fn until_reported(slurm: &Slurm, words: &[&str]) {
     let started = Instant::now();
     let message = eventually(&format!("the Controller in {} to say {words:?}", slurm.namespace), async || {
         match slurm.is_ready("controller", CONTROLLER) {
@@ -37,7 +37,7 @@ async fn says(slurm: &Slurm, words: &[&str]) {
     eprintln!("{}: after {}: {message}", slurm.namespace, seconds(started.elapsed()));
 }
 
-async fn comes_up(slurm: &Slurm, mended: Instant) {
+async fn until_up(slurm: &Slurm, mended: Instant) {
     eventually(&format!("slurmctld in {}", slurm.namespace), async || slurm.is_ready("controller", CONTROLLER)).await.unwrap();
     eprintln!("{}: Ready {} after it was mended", slurm.namespace, seconds(mended.elapsed()));
 }
@@ -69,16 +69,16 @@ async fn what_keeps_slurmctld_from_running_is_told_and_it_comes_up_when_that_is_
     let claim = apply(&ground, "claim", &json!({ "persistence": { "storageClassName": "none" } }));
     let crash = apply(&ground, "crash", &json!({ "slurmctld": { "command": ["sh", "-c", CRASH] } }));
 
-    says(&image, &["slurm-controller-0", "slurmctld:none", "Pull"]).await;
+    until_reported(&image, &["slurm-controller-0", "slurmctld:none", "Pull"]).await;
     let unbound = format!("claim `{}/statesave-slurm-controller-0` of storage class `none` is not bound", claim.namespace);
-    says(&claim, &["unbound", &unbound]).await;
-    says(&crash, &["slurm-controller-0", "CrashLoopBackOff", "it ended with code 1", "fatal"]).await;
+    until_reported(&claim, &["unbound", &unbound]).await;
+    until_reported(&crash, &["slurm-controller-0", "CrashLoopBackOff", "it ended with code 1", "fatal"]).await;
 
     let mended = patch(&image, CONTROLLERS, &json!({ "spec": { "slurmctld": { "image": GOOD_IMAGE } } }));
-    comes_up(&image, mended).await;
+    until_up(&image, mended).await;
     let mended = patch(&crash, CONTROLLERS, &json!({ "spec": { "slurmctld": { "command": null } } }));
-    comes_up(&crash, mended).await;
+    until_up(&crash, mended).await;
     ground.cluster.apply_text(&volume(&ground).to_string(), None).unwrap();
-    comes_up(&claim, Instant::now()).await;
+    until_up(&claim, Instant::now()).await;
     ground.end().unwrap();
 }

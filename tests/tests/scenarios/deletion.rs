@@ -33,7 +33,7 @@ fn acts(audit: &Audit) -> Vec<String> {
     writes.map(|write| format!("{} {} {} ({})", write.verb, write.resource, write.name, write.code)).collect()
 }
 
-async fn nothing_is_left(slurm: &Slurm) {
+async fn until_nothing_is_left(slurm: &Slurm) {
     eventually("nothing of ours to be left", async || match left(slurm) {
         left if left.is_empty() => Ok(()),
         left => Err(left.join(" ")),
@@ -74,7 +74,7 @@ async fn everything_is_deleted_and_made_again(name: &str, cascade: &str) {
     let (slurm, job) = cluster(&ground).await;
     let started = Instant::now();
     let audit = delete(&ground, &slurm, cascade);
-    nothing_is_left(&slurm).await;
+    until_nothing_is_left(&slurm).await;
     assert_eq!(acts(&audit), Vec::<String>::new(), "the operator acted while everything was deleted ({cascade})");
     let gone = started.elapsed();
     second_life(&ground, &slurm, job).await;

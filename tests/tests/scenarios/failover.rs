@@ -21,7 +21,7 @@ fn labelled(slurm: &Slurm) -> Result<Vec<String>, String> {
 }
 
 /// Waits until this pod alone is active, by its own report and by its label, and the other is standby.
-async fn in_charge(slurm: &Slurm, pod: &str) {
+async fn until_active(slurm: &Slurm, pod: &str) {
     eventually(&format!("{pod} to be in charge and the other to stand by"), async || {
         let labelled = labelled(slurm)?;
         let codes = PODS.map(|pod| slurm.on_pod(pod, "slurmctld", &["bash", "-c", READYZ]).map(|code| code.trim().to_owned()));
@@ -56,7 +56,7 @@ async fn a_frozen_slurmctld_is_replaced_and_taken_away_under_a_running_job() {
     let manifest =
         Manifest::demo().unwrap().and(claim).with("Controller", &ha).with("Controller", &json!({ "spec": { "extraConf": timeout } }));
     let slurm = ground.slurm("slurm", manifest).await.unwrap();
-    in_charge(&slurm, PODS[0]).await;
+    until_active(&slurm, PODS[0]).await;
     let observer = Observer::start(&ground.bed, &slurm).unwrap();
     let running = slurm.submit_patient(2).unwrap();
     observer.follow(running);
@@ -83,7 +83,7 @@ async fn a_frozen_slurmctld_is_replaced_and_taken_away_under_a_running_job() {
     .unwrap();
     let fenced = since.elapsed();
     jobs_are_as_they_were(&observer, running, queued, "a frozen slurmctld").await;
-    in_charge(&slurm, PODS[0]).await;
+    until_active(&slurm, PODS[0]).await;
     eprintln!(
         "frozen: standby in charge after {}, frozen pod taken away after {}, handed back after {}, longest time without an answer {}",
         seconds(moved),
@@ -94,13 +94,13 @@ async fn a_frozen_slurmctld_is_replaced_and_taken_away_under_a_running_job() {
 
     let since = Instant::now();
     slurm.kubectl(&["delete", "pod", PODS[0], "--wait"]).unwrap();
-    in_charge(&slurm, PODS[0]).await;
+    until_active(&slurm, PODS[0]).await;
     jobs_are_as_they_were(&observer, running, queued, "a deleted pod").await;
     eprintln!("pod deleted: in charge again after {}", seconds(since.elapsed()));
 
     let standby = slurm.uid(PODS[1]);
     slurm.kubectl(&["delete", "pod", PODS[1], "--wait"]).unwrap();
-    in_charge(&slurm, PODS[0]).await;
+    until_active(&slurm, PODS[0]).await;
     assert_ne!(slurm.uid(PODS[1]), standby);
     jobs_are_as_they_were(&observer, running, queued, "a deleted standby").await;
 

@@ -96,7 +96,7 @@ impl Scenario {
     }
 
     /// Waits until both RestApis have exactly the pods that they should have.
-    async fn restapis_are_ready(&self) {
+    async fn until_restapis_are_ready(&self) {
         eventually("both RestApis to be Ready with their pods alone", async || {
             let pods = self.slurm.pods_with(SLURMRESTD)?;
             let starts = self.observer.counts("slurmrestd").starts;
@@ -111,20 +111,15 @@ impl Scenario {
     }
 
     /// Waits until the Controller reports that every daemon runs the published configuration, after the last expected start of slurmctld.
-    async fn configuration_is_applied(&self) {
+    async fn until_configuration_is_applied(&self) {
         eventually("the Controller to say that its configuration is applied", async || {
             let starts = self.observer.counts("slurmctld").starts;
             if starts < self.slurmctld {
                 return Err(format!("slurmctld was started {starts} times"));
             }
             self.slurm.is_ready("controller", CONTROLLER)?;
-            let object = self.slurm.resource("controller", CONTROLLER)?;
-            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let applied = conditions.iter().find(|condition| condition["type"] == "ConfigurationApplied");
-            match applied {
-                Some(applied) if applied["status"] == "True" => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
+            let applied = self.slurm.condition("controller", CONTROLLER, "ConfigurationApplied")?;
+            if applied["status"] == "True" { Ok(()) } else { Err(applied.to_string()) }
         })
         .await
         .unwrap();
@@ -146,7 +141,7 @@ impl Scenario {
         })
         .await
         .unwrap();
-        self.restapis_are_ready().await;
+        self.until_restapis_are_ready().await;
         let acts = acts(&audit);
         let written: Vec<_> = acts.iter().map(|write| (write.resource.as_str(), write.name.as_str(), write.code)).collect();
         assert_eq!(written, [("configmaps", "slurm-config", 200)], "one write puts it back");
@@ -161,8 +156,8 @@ impl Scenario {
         self.patch(&controller, &json!({ "spec": { "extraConf": format!("{extra}KillWait=31\n") } }));
         self.slurmctld += 1;
         self.slurmrestd += SLURMRESTDS;
-        self.configuration_is_applied().await;
-        self.restapis_are_ready().await;
+        self.until_configuration_is_applied().await;
+        self.until_restapis_are_ready().await;
         self.counts_are_right("a change of slurm.conf");
         self.everyone_answers(&self.key("jwt.key")).await;
         eprintln!("a change of slurm.conf: slurmctld and {SLURMRESTDS} slurmrestd run it after {}", seconds(since.elapsed()));
@@ -180,7 +175,7 @@ impl Scenario {
         self.patch("secret/slurm-keys", &json!({ "stringData": { "jwt.key": new } }));
         self.slurmctld += 1;
         eventually("the new token to be accepted", async || has_calls(&stream, 1, Outcome::Accepted, 20)).await.unwrap();
-        self.configuration_is_applied().await;
+        self.until_configuration_is_applied().await;
         let known = since.elapsed();
         self.counts_are_right("a new JWT key");
         let acts = acts(&audit);
@@ -227,7 +222,7 @@ impl Scenario {
         let new = self.rotate("slurm.key");
         self.slurmctld += 1;
         self.slurmrestd += SLURMRESTDS;
-        self.restapis_are_ready().await;
+        self.until_restapis_are_ready().await;
         eventually("slurmctld to serve with the new key", async || {
             let starts = self.observer.counts("slurmctld").starts;
             if starts < self.slurmctld {
@@ -251,7 +246,7 @@ impl Scenario {
             // The oldest child of the container's first process is slurmd.
             self.slurm.on_worker(worker, &["sh", "-c", "kill -HUP $(cut -d' ' -f1 /proc/1/task/1/children)"]).unwrap();
         }
-        self.configuration_is_applied().await;
+        self.until_configuration_is_applied().await;
         let job = self.slurm.run_job(2, "srun --label hostname").await.unwrap();
         assert_eq!(job.state, "COMPLETED", "{job:?}");
         self.counts_are_right("a new auth/slurm key");

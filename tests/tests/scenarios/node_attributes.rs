@@ -62,7 +62,7 @@ fn field(slurm: &Slurm, node: &str, name: &str) -> Result<String, String> {
 }
 
 /// Waits until a node has this topology and these features, all of them active; returns the time it took.
-async fn stands(slurm: &Slurm, node: &str, topology: &str, features: &str) -> Duration {
+async fn until_set(slurm: &Slurm, node: &str, topology: &str, features: &str) -> Duration {
     let since = Instant::now();
     eventually(&format!("{node} at `{topology}` with `{features}`"), async || {
         let found = [field(slurm, node, "Topology")?, field(slurm, node, "AvailableFeatures")?, field(slurm, node, "ActiveFeatures")?];
@@ -80,7 +80,7 @@ fn said(slurm: &Slurm) -> Option<(String, String)> {
     Some((condition["status"].as_str()?.to_owned(), condition["message"].as_str()?.to_owned()))
 }
 
-async fn says(slurm: &Slurm, status: &str, words: &[&str]) {
+async fn until_reported(slurm: &Slurm, status: &str, words: &[&str]) {
     eventually(&format!("the condition to be {status}"), async || match said(slurm) {
         Some((found, message)) if found == status && words.iter().all(|word| message.contains(word)) => Ok(()),
         other => Err(format!("{other:?}")),
@@ -90,7 +90,7 @@ async fn says(slurm: &Slurm, status: &str, words: &[&str]) {
 }
 
 /// Waits until exactly these nodes are in the partition; returns the time it took.
-async fn members(slurm: &Slurm, partition: &str, expected: &[&str]) -> Duration {
+async fn until_members(slurm: &Slurm, partition: &str, expected: &[&str]) -> Duration {
     let since = Instant::now();
     eventually(&format!("{expected:?} in {partition}"), async || {
         let shown = slurm.on_controller(&["sinfo", "--noheader", "--Node", "--partition", partition, "--format=%N"]);
@@ -116,40 +116,40 @@ async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
 
     // While a job runs.
     annotate(&ground, &host, &[&format!("{TOPOLOGY}=tree:s1,rows:b1"), &format!("{FEATURES}=gpu, zone=a")]);
-    let took = stands(&slurm, "worker-0", "tree:s1,rows:b1", "worker,k8s/gpu,k8s/zone=a").await;
+    let took = until_set(&slurm, "worker-0", "tree:s1,rows:b1", "worker,k8s/gpu,k8s/zone=a").await;
     eprintln!("topology and features were in Slurm after {}", seconds(took));
-    says(&slurm, "True", &[]).await;
+    until_reported(&slurm, "True", &[]).await;
     let tree = slurm.on_controller(&["scontrol", "show", "topology"]).unwrap();
     let line = tree.lines().find(|line| line.contains("SwitchName=s1")).unwrap_or(&tree);
     assert!(line.contains("worker-0"), "{tree}");
-    let took = members(&slurm, "fast", &["worker-0"]).await;
+    let took = until_members(&slurm, "fast", &["worker-0"]).await;
     eprintln!("the node was in the partition of its feature {} later", seconds(took));
     assert_eq!(slurm.show_job(job).unwrap().state, "RUNNING");
 
     // A new worker has them from the start.
     annotate(&ground, &other, &[&format!("{TOPOLOGY}=tree:s2"), &format!("{FEATURES}=gpu")]);
     slurm.scale(2).unwrap();
-    stands(&slurm, "worker-1", "tree:s2", "worker,k8s/gpu").await;
-    members(&slurm, "fast", &["worker-0", "worker-1"]).await;
+    until_set(&slurm, "worker-1", "tree:s2", "worker,k8s/gpu").await;
+    until_members(&slurm, "fast", &["worker-0", "worker-1"]).await;
     let second = slurm.submit_patient_on("worker-1").unwrap();
     observer.follow(second);
     slurm.until_job(second, "RUNNING").await.unwrap();
 
     // An invalid value is reported and changes nothing, whether we detect it or only Slurm does.
     annotate(&ground, &other, &[&format!("{FEATURES}=gpu&ib")]);
-    says(&slurm, "False", &["worker-1", FEATURES, "gpu&ib"]).await;
+    until_reported(&slurm, "False", &["worker-1", FEATURES, "gpu&ib"]).await;
     annotate(&ground, &other, &[&format!("{FEATURES}=gpu"), &format!("{TOPOLOGY}=tree:nosuch")]);
-    says(&slurm, "False", &["worker-1", "tree:nosuch", "2178"]).await;
-    stands(&slurm, "worker-1", "tree:s2", "worker,k8s/gpu").await;
+    until_reported(&slurm, "False", &["worker-1", "tree:nosuch", "2178"]).await;
+    until_set(&slurm, "worker-1", "tree:s2", "worker,k8s/gpu").await;
     assert_eq!(slurm.is_ready("nodeset", WORKER), Ok(()));
     annotate(&ground, &other, &[&format!("{TOPOLOGY}=tree:s1")]);
-    stands(&slurm, "worker-1", "tree:s1", "worker,k8s/gpu").await;
-    says(&slurm, "True", &[]).await;
+    until_set(&slurm, "worker-1", "tree:s1", "worker,k8s/gpu").await;
+    until_reported(&slurm, "True", &[]).await;
 
     // Without the annotations the feature is removed, the node leaves the partition while its job runs on, and its topology stays.
     annotate(&ground, &host, &[&format!("{TOPOLOGY}-"), &format!("{FEATURES}-")]);
-    stands(&slurm, "worker-0", "tree:s1,rows:b1", "worker").await;
-    members(&slurm, "fast", &["worker-1"]).await;
+    until_set(&slurm, "worker-0", "tree:s1,rows:b1", "worker").await;
+    until_members(&slurm, "fast", &["worker-1"]).await;
     for job in [job, second] {
         slurm.release_one(job).unwrap();
         slurm.until_job(job, "COMPLETED").await.unwrap();
@@ -160,7 +160,7 @@ async fn what_kubernetes_nodes_say_of_their_place_is_so_in_slurm() {
     slurm.kubectl(&["delete", "pod", "worker-1"]).unwrap();
     slurm.until_gone("worker-1", &uid).await.unwrap();
     slurm.until_node("worker-1", "idle none").await.unwrap();
-    stands(&slurm, "worker-1", "tree:s1", "worker,k8s/gpu").await;
+    until_set(&slurm, "worker-1", "tree:s1", "worker,k8s/gpu").await;
     observer.verdict().await.unwrap();
     drop(observer);
     ground.end().unwrap();

@@ -51,7 +51,7 @@ async fn until_element(slurm: &Slurm, array: u64) -> u64 {
 }
 
 /// Runs a Slurm command until it succeeds: right after its start slurmctld refuses it for a moment.
-async fn tell(slurm: &Slurm, command: &[&str]) {
+async fn run(slurm: &Slurm, command: &[&str]) {
     eventually(&format!("{command:?}"), async || slurm.on_controller(command).map_err(|failure| failure.to_string())).await.unwrap();
 }
 
@@ -59,13 +59,8 @@ fn message(slurm: &Slurm) -> String {
     slurm.is_ready("nodeset", LEAVING).err().unwrap_or_default()
 }
 
-async fn until_it_says(slurm: &Slurm, words: &str) {
-    eventually(&format!("NodeSet {LEAVING} to say `{words}`"), async || {
-        let found = message(slurm);
-        if found.contains(words) { Ok(()) } else { Err(found) }
-    })
-    .await
-    .unwrap();
+async fn until_reported(slurm: &Slurm, words: &str) {
+    slurm.until_not_ready("nodeset", LEAVING, |why| why.contains(words)).await.unwrap();
 }
 
 #[tokio::test]
@@ -112,7 +107,7 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
 
     let since = Instant::now();
     slurm.kubectl(&["delete", "nodesets.slinky.slurm.net", LEAVING, "--wait=false"]).unwrap();
-    until_it_says(&slurm, "jobs are running there").await;
+    until_reported(&slurm, "jobs are running there").await;
     eventually("the partition to take no new job", async || {
         let shown = slurm.on_controller(&["scontrol", "show", "partition", LEAVING]).map_err(|failure| failure.to_string())?;
         if shown.contains("State=DRAIN") { Ok(()) } else { Err(shown) }
@@ -131,7 +126,7 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
         slurm.until_saved(held).await.unwrap(); // everything before it is saved with it
         slurm.kill_slurmctld().await.unwrap();
     }
-    until_it_says(&slurm, "still name partition `batch`").await;
+    until_reported(&slurm, "still name partition `batch`").await;
     let words = message(&slurm);
     for job in [pending, held, either] {
         assert!(words.contains(&job.to_string()), "job {job} is not named: {words}");
@@ -144,10 +139,10 @@ async fn a_node_set_is_deleted_and_no_job_is_lost() {
     assert_eq!(observer.losses(), []);
 
     // Users decide about the pending jobs: one is moved, the others are cancelled.
-    tell(&slurm, &["scontrol", "update", &format!("jobid={either}"), "partition=worker"]).await;
+    run(&slurm, &["scontrol", "update", &format!("jobid={either}"), "partition=worker"]).await;
     for job in [pending, held] {
         observer.excuse(job);
-        tell(&slurm, &["scancel", &job.to_string()]).await;
+        run(&slurm, &["scancel", &job.to_string()]).await;
     }
     // slurmctld does not save when a pending job is cancelled: if killed now, it would restore the job.
     slurm.until_saved(either).await.unwrap();

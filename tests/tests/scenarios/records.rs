@@ -63,13 +63,9 @@ fn said(slurm: &Slurm) -> String {
     condition["message"].as_str().unwrap_or_default().to_owned()
 }
 
-async fn until_said(slurm: &Slurm, words: &str) {
-    eventually(&format!("`{words}`"), async || {
-        let found = said(slurm);
-        if found.contains(words) { Ok(()) } else { Err(format!("it says `{found}`; {}", slurm.nodes())) }
-    })
-    .await
-    .unwrap();
+async fn until_reported(slurm: &Slurm, words: &str) {
+    let is_meant = |said: &Value| said["message"].as_str().unwrap_or_default().contains(words);
+    slurm.until_condition("nodeset", WORKER, "RecordsCurrent", is_meant).await.unwrap();
 }
 
 /// Reserves a node from an hour on.
@@ -110,7 +106,7 @@ async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     }
     eprintln!("three workers had their new RealMemory after {}", seconds(since.elapsed()));
     slurm.until_gone("worker-3", &former).await.unwrap();
-    until_said(slurm, &format!("node `worker-3` is not as its pod says (RealMemory is {before} and not 4000")).await;
+    until_reported(slurm, &format!("node `worker-3` is not as its pod says (RealMemory is {before} and not 4000")).await;
     assert!(said(slurm).contains("reservation `meanwhile` names it"), "{}", said(slurm));
     assert_eq!(shown(slurm, "worker-3", "RealMemory"), Ok(before));
     slurm.on_controller(&["scontrol", "delete", "reservationname=meanwhile"]).unwrap();
@@ -141,8 +137,8 @@ async fn scale_in(slurm: &Slurm, observer: &Observer) {
     eprintln!("the record of a worker was gone {} after the scale-in", seconds(since.elapsed()));
     // The record may be back after this: slurmctld saves its state a few seconds late.
     slurm.kill_slurmctld().await.unwrap();
-    until_said(slurm, "record of node `worker-2` stays: reservation `later` names it").await;
-    until_said(slurm, &format!("record of node `worker-3` stays: job {held} requires it")).await;
+    until_reported(slurm, "record of node `worker-2` stays: reservation `later` names it").await;
+    until_reported(slurm, &format!("record of node `worker-3` stays: job {held} requires it")).await;
     until_records(slurm, &["worker-0", "worker-2", "worker-3", "worker-9"]).await;
     eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await.unwrap();
 

@@ -65,16 +65,9 @@ async fn until_unreserved(slurm: &Slurm) -> Duration {
 }
 
 /// Waits until the condition reports this start.
-async fn until_said(slurm: &Slurm, start: Timestamp) {
-    eventually("the NodeSet to tell of it", async || {
-        let nodeset = slurm.resource("nodeset", WORKER)?;
-        let conditions = nodeset["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let said = conditions.into_iter().find(|condition| condition["type"] == "ReservationCreated").unwrap_or_default();
-        let is_so = said["status"] == "True" && said["reason"] == "Created" && said["lastTransitionTime"] == start.to_string();
-        if is_so { Ok(()) } else { Err(said.to_string()) }
-    })
-    .await
-    .unwrap();
+async fn until_reported(slurm: &Slurm, start: Timestamp) {
+    let is_meant = |said: &Value| said["status"] == "True" && said["reason"] == "Created" && said["lastTransitionTime"] == start.to_string();
+    slurm.until_condition("nodeset", WORKER, "ReservationCreated", is_meant).await.unwrap();
 }
 
 #[tokio::test]
@@ -93,12 +86,12 @@ async fn a_scheduled_update_happens_in_its_reservation_and_costs_no_job() {
     schedule(&slurm, start, "30m", &[]);
     let took = until_shown(&slurm, start, &["Duration=00:30:00", "Nodes=worker-[0-2] ", "MAINT", "IGNORE_JOBS", "Users=slurm "]).await;
     eprintln!("the reservation was there {} after the edit", seconds(took));
-    until_said(&slurm, start).await;
+    until_reported(&slurm, start).await;
     let later = in_seconds(5400);
     schedule(&slurm, later, "45m", &["DAILY"]);
     let took = until_shown(&slurm, later, &["Duration=00:45:00", "Nodes=worker-[0-2] ", "DAILY"]).await;
     eprintln!("it followed an edit within {}", seconds(took));
-    until_said(&slurm, later).await;
+    until_reported(&slurm, later).await;
 
     // No worker is replaced before it begins.
     let before = slurm.uids().unwrap();

@@ -19,7 +19,7 @@ fn names_of_webhooks(registration: &Value) -> Vec<String> {
 }
 
 /// Waits until a create with a misspelled field gets a warning.
-async fn served(stage: &Stage) {
+async fn until_served(stage: &Stage) {
     eventually("the webhook to answer", async || {
         let probe = controller("probe", &json!({ "slurmctld": { "imgae": "x" } }));
         let answer = stage.create("controllers?dryRun=All", &probe).await;
@@ -55,7 +55,7 @@ fn with_files(name: &str, config_map: &str) -> Value {
 async fn what_no_rule_can_see_is_told_at_once_and_where_the_webhook_is_absent_in_a_condition() {
     let stage = Stage::alone("findings").await;
     let operator = stage.operator("slipway", &WITH_WEBHOOK);
-    served(&stage).await;
+    until_served(&stage).await;
 
     let registration = stage.get(REGISTRATION).await;
     let expected = ["accounting", "controller", "loginset", "nodeset", "restapi", "token"].map(|kind| format!("{kind}-v1beta1.kb.io"));
@@ -184,16 +184,16 @@ async fn the_registration_is_repaired_and_a_new_process_finds_nothing_to_write()
     let stage = Stage::alone("registered").await;
     assert_eq!(names_of_webhooks(&stage.get(REGISTRATION).await), [""; 0], "it was registered before anybody serves");
     let operator = stage.operator("slipway", &WITH_WEBHOOK);
-    served(&stage).await;
+    until_served(&stage).await;
     stage.kubectl(&["delete", "validatingwebhookconfiguration", "slipway-webhook"]);
-    served(&stage).await;
+    until_served(&stage).await;
     stage.kubectl(&["delete", "secret", "slipway-webhook", "--namespace=slipway-system"]);
     eventually("new certificates", async || {
         let secret = stage.get(SECRET).await;
         if secret["data"]["tls.crt"].is_string() { Ok(()) } else { Err(secret.to_string()) }
     })
     .await;
-    served(&stage).await;
+    until_served(&stage).await;
 
     // An object that cannot be checked is allowed, with a warning.
     let role = stage.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/slipway").await;
@@ -214,7 +214,7 @@ async fn the_registration_is_repaired_and_a_new_process_finds_nothing_to_write()
     let before = stage.writes().len();
     let bundle = stage.get(REGISTRATION).await["webhooks"][0]["clientConfig"]["caBundle"].clone();
     let _operator = stage.operator("slipway", &WITH_WEBHOOK);
-    served(&stage).await;
+    until_served(&stage).await;
     let writes = stage.writes().split_off(before);
     assert!(writes.is_empty(), "a new process wrote although nothing had changed: {writes:?}");
     assert_eq!(stage.get(REGISTRATION).await["webhooks"][0]["clientConfig"]["caBundle"], bundle);
@@ -251,7 +251,7 @@ async fn certificates_of_somebody_else_are_read_again_and_their_authority_is_lef
         (0..6).map(|index| json!({ "op": "add", "path": format!("/webhooks/{index}/clientConfig/caBundle"), "value": bundle })).collect();
     let injected = json!(injected).to_string();
     stage.kubectl(&["patch", "validatingwebhookconfiguration", "slipway-webhook", "--type=json", "--patch", &injected]);
-    served(&stage).await;
+    until_served(&stage).await;
 
     let before = fingerprint(&stage, 9443);
     issue();
@@ -260,12 +260,12 @@ async fn certificates_of_somebody_else_are_read_again_and_their_authority_is_lef
         if now != before && now.contains("Fingerprint") { Ok(()) } else { Err(now) }
     })
     .await;
-    served(&stage).await;
+    until_served(&stage).await;
 
     drop(operator);
     let writes = stage.writes().len();
     let _operator = stage.operator("slipway", &args);
-    served(&stage).await;
+    until_served(&stage).await;
     assert_eq!(stage.writes().split_off(writes), [""; 0], "it wrote although nothing had changed");
     assert_eq!(stage.get(REGISTRATION).await["webhooks"][5]["clientConfig"]["caBundle"], bundle);
     assert_eq!(stage.get(SECRET).await["code"], 404, "it made certificates although it was given some");
@@ -292,7 +292,7 @@ async fn authorities_and_certificates_are_exchanged_under_load_without_one_lost_
     let second = ["--webhook-addr=127.0.0.1:9444", WITH_WEBHOOK[1]];
     let _one = stage.operator("slipway", &[WITH_WEBHOOK, lives].concat());
     let _two = stage.operator("slipway-2", &[second, lives].concat());
-    served(&stage).await;
+    until_served(&stage).await;
     stage.create("controllers", &controller("busy", &json!({ "slurmctld": { "imgae": "x" } }))).await;
 
     let (started, mut patience) = (Instant::now(), Patience::start());

@@ -101,7 +101,7 @@ fn essence(object: &Value) -> Value {
 }
 
 /// Waits until all `children` exist and returns them.
-async fn all_made(stage: &Stage, children: &[Child]) -> Vec<Value> {
+async fn until_all_made(stage: &Stage, children: &[Child]) -> Vec<Value> {
     let made = children.iter().map(async |child| {
         eventually(&format!("{child:?}"), async || {
             let live = child.live(stage).await;
@@ -169,7 +169,7 @@ const LOOKERS: [&str; 3] = ["first", "second", "third"];
 
 /// Waits until all existing objects are reconciled: that is the case once the children of `name`, created now, exist. Returns the writes for
 /// others.
-async fn written_for_others(stage: &Stage, name: &'static str, before: usize) -> Vec<String> {
+async fn until_written_for_others(stage: &Stage, name: &'static str, before: usize) -> Vec<String> {
     assert_eq!(stage.create("controllers", &controller(name, &json!({ "slurmctld": { "image": "slurmctld" } }))).await.code, 201);
     assert_eq!(stage.create("restapis", &restapi(name, name)).await.code, 201);
     eventually(&format!("the Deployment of {name}"), async || {
@@ -187,7 +187,7 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
     let stage = Stage::new("children").await;
     let operator = stage.operator("slipway", &[]);
     create_one_of_each(&stage).await;
-    let made = all_made(&stage, &CHILDREN).await;
+    let made = until_all_made(&stage, &CHILDREN).await;
 
     for round in 0..5 {
         let before = stage.writes().len();
@@ -211,7 +211,7 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
     for child in CHILDREN {
         assert_eq!(stage.delete(&child.path(&stage), "Background").await.code, 200);
     }
-    let again = all_made(&stage, &CHILDREN).await;
+    let again = until_all_made(&stage, &CHILDREN).await;
     for ((child, made), again) in CHILDREN.iter().zip(&made).zip(&again) {
         assert_ne!(made["metadata"]["uid"], again["metadata"]["uid"], "{child:?}");
         if child.0 != SERVICES {
@@ -220,7 +220,7 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
     }
     assert_eq!(written(&stage, before), CHILDREN.iter().map(|child| (child.write(), 1)).collect());
     // Once another reconcile has nothing to do, all status updates have been written.
-    written_for_others(&stage, "first", 0).await;
+    until_written_for_others(&stage, "first", 0).await;
 
     let before = stage.writes().len();
     let mut versions = Vec::new();
@@ -229,7 +229,7 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
         assert_eq!(answer.code, 200, "{answer:?}");
         versions.push(answer.body["metadata"]["resourceVersion"].clone());
     }
-    assert_eq!(written_for_others(&stage, "second", before).await, Vec::<String>::new(), "what others add is theirs");
+    assert_eq!(until_written_for_others(&stage, "second", before).await, Vec::<String>::new(), "what others add is theirs");
 
     // A new process without cached state, and updates without effect.
     drop(operator);
@@ -239,7 +239,7 @@ async fn every_child_is_made_put_back_when_edited_or_deleted_and_otherwise_left_
         let patch = json!({ "metadata": { "annotations": { "kubectl.kubernetes.io/last-applied-configuration": "{}" } } });
         assert_eq!(stage.patch(plural, name, &patch).await.code, 200);
     }
-    assert_eq!(written_for_others(&stage, "third", before).await, Vec::<String>::new(), "nothing changed");
+    assert_eq!(until_written_for_others(&stage, "third", before).await, Vec::<String>::new(), "nothing changed");
     for (child, version) in CHILDREN.iter().zip(versions) {
         assert_eq!(child.live(&stage).await["metadata"]["resourceVersion"], version, "{child:?}");
     }
@@ -264,7 +264,7 @@ async fn collect(stage: &Stage, children: &[Child], policy: &str) {
 }
 
 /// Waits until the operator has seen all earlier changes of Controllers: it reports on one more, which is created after them.
-async fn seen_all(stage: &Stage, marker: &str) {
+async fn until_all_seen(stage: &Stage, marker: &str) {
     let missing = json!({ "name": "missing", "key": "key" });
     assert_eq!(stage.create("controllers", &controller(marker, &json!({ "slurmKeyRef": missing }))).await.code, 201);
     eventually(&format!("a look at {marker}"), async || {
@@ -275,7 +275,7 @@ async fn seen_all(stage: &Stage, marker: &str) {
 }
 
 /// Waits until all children exist and have this owner alone.
-async fn taken_over(stage: &Stage, children: &[Child], uid: &Value) -> Vec<Value> {
+async fn until_taken_over(stage: &Stage, children: &[Child], uid: &Value) -> Vec<Value> {
     let taken = children.iter().map(async |child| {
         eventually(&format!("{child:?} to belong to {uid}"), async || {
             let live = child.live(stage).await;
@@ -294,19 +294,19 @@ async fn children_outlive_an_orphaning_deletion_go_with_any_other_and_come_back_
     create_secret_and_claim(&stage).await;
     let children: Vec<_> = CHILDREN.into_iter().filter(|child| child.1.starts_with("several")).collect();
     assert_eq!(stage.create("controllers", &several()).await.code, 201);
-    all_made(&stage, &children).await;
+    until_all_made(&stage, &children).await;
     let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/controllers/several", stage.namespace);
 
     for (policy, marker) in [("Orphan", "a-done"), ("Foreground", "b-done")] {
-        let made = all_made(&stage, &children).await;
+        let made = until_all_made(&stage, &children).await;
         let before = stage.writes().len();
         assert_eq!(stage.delete(&path, policy).await.code, 200, "{policy}");
         // Immediately: the operator may see the changes of the children before that of their Controller.
         collect(&stage, &children, policy).await;
-        seen_all(&stage, marker).await;
+        until_all_seen(&stage, marker).await;
         let again = stage.create("controllers", &several()).await;
         assert_eq!(again.code, 201, "{again:?}");
-        let taken = taken_over(&stage, &children, &again.body["metadata"]["uid"]).await;
+        let taken = until_taken_over(&stage, &children, &again.body["metadata"]["uid"]).await;
         for ((child, made), taken) in children.iter().zip(&made).zip(&taken) {
             assert_eq!(made["metadata"]["uid"] == taken["metadata"]["uid"], policy == "Orphan", "{child:?} after {policy}");
             assert_eq!(
@@ -321,10 +321,10 @@ async fn children_outlive_an_orphaning_deletion_go_with_any_other_and_come_back_
     }
 
     // A Controller deleted before its children are garbage-collected: they name an owner that no longer exists.
-    let made = all_made(&stage, &children).await;
+    let made = until_all_made(&stage, &children).await;
     assert_eq!(stage.delete(&path, "Background").await.code, 200);
     let again = stage.create("controllers", &several()).await;
-    let taken = taken_over(&stage, &children, &again.body["metadata"]["uid"]).await;
+    let taken = until_taken_over(&stage, &children, &again.body["metadata"]["uid"]).await;
     for ((child, made), taken) in children.iter().zip(&made).zip(&taken) {
         assert_eq!(made["metadata"]["uid"], taken["metadata"]["uid"], "{child:?}");
         assert_eq!(made["metadata"]["generation"], taken["metadata"]["generation"], "{child:?}: no pod is replaced");
@@ -359,7 +359,7 @@ async fn what_kubectl_apply_leaves_on_a_resource_never_gets_to_its_children() {
     for object in [&single, &api] {
         apply_client_side(&stage, object);
     }
-    let made = all_made(&stage, &children).await;
+    let made = until_all_made(&stage, &children).await;
 
     // The same manifest again, then a change that pods do not depend on; `kubectl` rewrites its copy of the manifest.
     for object in [&single, &api] {

@@ -100,7 +100,7 @@ async fn three_with_scratch(cluster: &Cluster<'_>) {
     });
     assert_eq!(cluster.stage.put(&claim_path(cluster, "scratch-worker-02"), &theirs).await.code, 201);
     cluster.create_nodeset_with(NODESET, 3, &with_scratch(&json!({ "ordinalPadding": 2 }))).await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     retain(cluster, "Retain", "Delete").await;
 }
 
@@ -155,7 +155,7 @@ async fn neither_a_cordon_nor_a_scale_in_that_is_taken_back_nor_a_deletion_gives
     assert_eq!(cluster.edit_pod("worker-00", &uncordon).await.code, 200);
     let before = uid(&claims(&cluster).await["scratch-worker-01"]);
     replace(&cluster, "worker-01").await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     assert_eq!(uid(&claims(&cluster).await["scratch-worker-01"]), before);
     until_owners(&cluster, &NOBODY).await;
     drop(cluster);
@@ -174,7 +174,7 @@ async fn a_worker_that_really_leaves_takes_its_claim_along_and_its_successor_wai
     let cheap = json!({ "metadata": { "annotations": { "nodeset.slinky.slurm.net/pod-deletion-cost": "-1" } } });
     assert_eq!(cluster.edit_pod("worker-01", &cheap).await.code, 200);
     cluster.scale(NODESET, 2).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     until_owners(&cluster, &[("scratch-worker-00", "-"), ("scratch-worker-01", "Pod worker-01"), ("scratch-worker-02", "-")]).await;
     assert_eq!(claims(&cluster).await["scratch-worker-01"]["metadata"]["ownerReferences"][0]["uid"], leaver.as_str());
 
@@ -186,7 +186,7 @@ async fn a_worker_that_really_leaves_takes_its_claim_along_and_its_successor_wai
     })
     .await;
     collect(&cluster, "scratch-worker-01").await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     until_owners(&cluster, &NOBODY).await;
     assert_ne!(uid(&claims(&cluster).await["scratch-worker-01"]), before);
     drop(cluster);
@@ -200,7 +200,7 @@ async fn a_claim_that_no_watch_shows_is_found_to_be_going_when_it_is_needed() {
     let _operator = operator(&stage);
     three_with_scratch(&cluster).await;
     cluster.scale(NODESET, 2).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     assert!(!cluster.names(NODESET).await.contains("worker-02"));
     stage.delete(&claim_path(&cluster, "scratch-worker-02"), "Background").await;
     cluster.scale(NODESET, 3).await;
@@ -220,7 +220,7 @@ async fn a_claim_that_somebody_else_controls_is_left_to_them_and_said_once() {
     let cluster = Cluster::start(&stage).await;
     let _operator = operator(&stage);
     cluster.create_nodeset_with(NODESET, 1, &with_scratch(&json!({}))).await;
-    cluster.settles(NODESET, 1).await;
+    cluster.until_settled(NODESET, 1).await;
     let owner = json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "0", "controller": true }]);
     assert_eq!(stage.edit(&claim_path(&cluster, "scratch-worker-0"), &json!({ "metadata": { "ownerReferences": owner } })).await.code, 200);
     for policy in ["Delete", "Retain", "Delete"] {
@@ -252,7 +252,7 @@ async fn nothing_is_written_about_claims_at_rest() {
     let running = operator(&stage);
     let policy = json!({ "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Delete", "whenScaled": "Delete" }, "pinToNode": true });
     cluster.create_nodeset_with(NODESET, 3, &with_scratch(&policy)).await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     eventually("all pins", async || {
         let status = cluster.nodeset(NODESET).await["status"].clone();
         let is_done = status["ordinalToNode"].as_object().is_some_and(|pins| pins.len() == 3) && status["availableReplicas"] == 3;
@@ -286,7 +286,7 @@ async fn workers_that_a_node_set_left_behind_are_taken_over_as_they_are() {
     let cluster = Cluster::start(&stage).await;
     let _operator = operator(&stage);
     cluster.create_nodeset_with(NODESET, 2, &with_scratch(&json!({}))).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     let job = cluster.run_job(NODESET, &["worker-0", "worker-1"], 3600).await;
     let before: BTreeMap<String, String> =
         cluster.pods(NODESET).await.iter().map(|pod| (pod["metadata"]["name"].to_string(), uid(pod))).collect();
@@ -351,7 +351,7 @@ async fn a_worker_comes_back_on_its_node_while_that_takes_it() {
     let cluster = Cluster::start(&stage).await;
     let _operator = operator(&stage);
     cluster.create_nodeset_with(NODESET, 2, &json!({ "pinToNode": true })).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     let pins = async || cluster.nodeset(NODESET).await["status"]["ordinalToNode"].clone();
     eventually("the pins", async || {
         if pins().await.as_object().is_some_and(|pins| pins.len() == 2) { Ok(()) } else { Err(pins().await.to_string()) }
@@ -370,7 +370,7 @@ async fn a_worker_comes_back_on_its_node_while_that_takes_it() {
     let taint = json!({ "spec": { "taints": [{ "key": "full", "effect": "NoSchedule" }] } });
     assert_eq!(stage.edit(&format!("/api/v1/nodes/{home}"), &taint).await.code, 200);
     assert_ne!(wanted(&replace(&cluster, "worker-0").await), to_home);
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     let other = pins().await["1"].as_str().unwrap().to_owned();
     stage.delete(&format!("/api/v1/nodes/{other}"), "Background").await;
     eventually("the pin to go", async || if pins().await["1"].is_null() { Ok(()) } else { Err(pins().await.to_string()) }).await;

@@ -187,7 +187,7 @@ impl Case {
 
     /// Waits until only the pods are missing, which nothing starts here.
     async fn is_well(&self, stage: &Stage, name: &str) {
-        says(stage, "controllers", name, "PodsNotReady", &["slurmctld: 0 of"]).await;
+        until_reported(stage, "controllers", name, "PodsNotReady", &["slurmctld: 0 of"]).await;
     }
 
     /// Introduces the mistake, checks that it is reported and nothing is touched, fixes it and checks that work resumes.
@@ -204,7 +204,7 @@ impl Case {
         self.put_controller(stage, self.name, bad_spec).await;
         self.put_controller(stage, &late, bad_spec).await;
         for name in [self.name, &late] {
-            says(stage, "controllers", name, self.reason, self.words).await;
+            until_reported(stage, "controllers", name, self.reason, self.words).await;
         }
         assert_eq!(children(stage, self.name).await, before, "{}: something that exists was changed", self.name);
         let made = children(stage, &late).await;
@@ -224,7 +224,7 @@ impl Case {
 }
 
 /// Waits until Ready is False with this reason and these words, for the current generation.
-async fn says(stage: &Stage, plural: &str, name: &str, reason: &str, words: &[&str]) {
+async fn until_reported(stage: &Stage, plural: &str, name: &str, reason: &str, words: &[&str]) {
     let words: Vec<String> = words.iter().map(|words| stage.here(words)).collect();
     eventually(&format!("{plural}/{name} to say {reason} {words:?}"), async || {
         let object = stage.object(plural, name).await;
@@ -297,28 +297,28 @@ async fn a_reference_to_another_resource_that_dangles_is_named_and_heals_when_it
         "spec": { "controllerRef": { "name": "slurm" }, "slurmrestd": { "image": "slurmrestd" } },
     });
     assert_eq!(stage.create("restapis", &restapi).await.code, 201);
-    says(&stage, "restapis", "api", "ControllerMissing", &["Controller `slurm/slurm` does not exist", "create it", "spec.controllerRef"])
+    until_reported(&stage, "restapis", "api", "ControllerMissing", &["Controller `slurm/slurm` does not exist", "create it", "spec.controllerRef"])
         .await;
     put(&stage, "controllers", "slurm", Some(&slurm)).await;
     let words = ["Accounting `slurm/records` does not exist", "create it", "spec.accountingRef"];
-    says(&stage, "controllers", "slurm", "AccountingMissing", &words).await;
-    says(&stage, "restapis", "api", "ControllerNotReady", &["Controller `slurm/slurm` has no configuration yet", "Ready condition"]).await;
+    until_reported(&stage, "controllers", "slurm", "AccountingMissing", &words).await;
+    until_reported(&stage, "restapis", "api", "ControllerNotReady", &["Controller `slurm/slurm` has no configuration yet", "Ready condition"]).await;
     put(&stage, "accountings", "records", Some(&outside)).await;
-    says(&stage, "controllers", "slurm", "PodsNotReady", &[]).await;
-    says(&stage, "restapis", "api", "PodsNotReady", &["slurmrestd: 0 of 1"]).await;
+    until_reported(&stage, "controllers", "slurm", "PodsNotReady", &[]).await;
+    until_reported(&stage, "restapis", "api", "PodsNotReady", &["slurmrestd: 0 of 1"]).await;
 
     // Both are deleted and recreated while everything keeps running.
     let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/api-restapi", stage.namespace);
     let (before, version) = (children(&stage, "slurm").await, stage.get(&deployment).await["metadata"]["resourceVersion"].clone());
     put(&stage, "accountings", "records", None).await;
-    says(&stage, "controllers", "slurm", "AccountingMissing", &words).await;
+    until_reported(&stage, "controllers", "slurm", "AccountingMissing", &words).await;
     assert_eq!(children(&stage, "slurm").await, before);
     put(&stage, "controllers", "slurm", None).await;
-    says(&stage, "restapis", "api", "ControllerMissing", &["Controller `slurm/slurm` does not exist"]).await;
+    until_reported(&stage, "restapis", "api", "ControllerMissing", &["Controller `slurm/slurm` does not exist"]).await;
     put(&stage, "controllers", "slurm", Some(&slurm)).await;
-    says(&stage, "controllers", "slurm", "AccountingMissing", &words).await;
+    until_reported(&stage, "controllers", "slurm", "AccountingMissing", &words).await;
     put(&stage, "accountings", "records", Some(&outside)).await;
-    says(&stage, "restapis", "api", "PodsNotReady", &[]).await;
+    until_reported(&stage, "restapis", "api", "PodsNotReady", &[]).await;
     assert_eq!(stage.get(&deployment).await["metadata"]["resourceVersion"], version, "slurmrestd never heard of it");
 
     // An Accounting that this release does not serve: Slurm runs without accounting, and a condition reports it.

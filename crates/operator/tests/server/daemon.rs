@@ -92,12 +92,8 @@ impl<'a> Scene<'a> {
         began.elapsed()
     }
 
-    async fn until_said(&self, words: &str) {
-        eventually(&format!("the words `{words}`"), async || {
-            let said = condition(&self.cluster.nodeset(NODESET).await, "Ready")["message"].as_str().unwrap_or_default().to_owned();
-            if said.contains(words) { Ok(()) } else { Err(said) }
-        })
-        .await;
+    async fn until_reported(&self, words: &str) {
+        self.cluster.until_condition(NODESET, "Ready", |said| says(said, &[words])).await;
     }
 
     async fn until_desired(&self, number: u64) {
@@ -159,7 +155,7 @@ async fn every_node_with_the_label_has_a_worker_and_scaling_has_no_say() {
         assert_eq!(scene.workers().await[&new].0, short);
 
         scene.cluster.scale(NODESET, 1).await;
-        scene.cluster.is_read(2).await;
+        scene.cluster.until_read(2).await;
         scene.until_on_nodes(&all).await;
     })
     .await;
@@ -179,8 +175,8 @@ async fn a_node_that_loses_the_label_is_drained_and_its_job_waited_for() {
         cluster.end_job(other);
         scene.unlabel(1);
         scene.until_draining(1, true).await;
-        scene.until_said("jobs are running there").await;
-        cluster.is_read(2).await;
+        scene.until_reported("jobs are running there").await;
+        cluster.until_read(2).await;
         assert!(cluster.are_running(&[job]));
         cluster.end_job(job);
         scene.until_on(&[0, 2]).await;
@@ -209,12 +205,12 @@ async fn a_taint_for_new_pods_leaves_a_worker_alone_and_one_for_all_drains_it() 
         let cluster = scene.cluster;
         scene.taint(2, "x=y:NoSchedule");
         scene.until_desired(2).await;
-        cluster.is_read(2).await;
+        cluster.until_read(2).await;
         assert!(!scene.is_draining(2));
         let job = scene.run_job(2).await;
         scene.taint(2, "x=y:NoExecute");
         scene.until_draining(2, true).await;
-        cluster.is_read(2).await;
+        cluster.until_read(2).await;
         assert!(cluster.are_running(&[job]), "a job was lost");
         scene.taint(2, "x-");
         scene.until_draining(2, false).await;
@@ -241,12 +237,12 @@ async fn a_new_process_at_rest_writes_nothing() {
     busy(true).await;
     cluster.end_job(job);
     busy(false).await;
-    cluster.settles(NODESET, 3).await;
-    cluster.is_read(2).await;
+    cluster.until_settled(NODESET, 3).await;
+    cluster.until_read(2).await;
     drop(running);
     let (writes, slurm_writes) = (cluster.writes().len(), cluster.slurm_writes());
     let running = operator(&stage);
-    cluster.is_read(4).await;
+    cluster.until_read(4).await;
     let written = cluster.writes().split_off(writes);
     assert!(written.is_empty(), "{written:?}");
     assert_eq!(cluster.slurm_writes(), slurm_writes);
@@ -261,7 +257,7 @@ async fn the_pod_of_a_node_that_is_gone_is_left_to_kubernetes_and_with_it_gone_s
         cluster.kubelet.die_silently(true);
         scene.stage.kubectl(&["delete", "node", gone]);
         scene.until_desired(2).await;
-        cluster.is_read(2).await;
+        cluster.until_read(2).await;
         assert_eq!(cluster.pods(NODESET).await.len(), 3, "its pod is Kubernetes' to take away");
         scene.delete_pod(gone, &["--force", "--grace-period=0"]);
         // DOWN, or drained if its pod was seen while terminating.
@@ -297,7 +293,7 @@ async fn a_second_pod_on_a_node_goes_when_nothing_runs_there_and_the_first_one_s
         let job = scene.run_job(0).await;
         make_double(scene, first.clone()).await;
         scene.until_draining(0, true).await;
-        cluster.is_read(2).await;
+        cluster.until_read(2).await;
         assert!(cluster.are_running(&[job]), "a job was lost");
         cluster.end_job(job);
         scene.until_on(&[0, 1]).await;
@@ -323,9 +319,9 @@ async fn a_node_may_name_its_worker_but_not_as_another_is_named_and_not_with_wha
         let (one, three) = (scene.host(1), scene.host(3));
         scene.annotate(3, &format!("{OVERRIDE}=rack1"));
         scene.label(3);
-        scene.until_said(&format!("node `{three}` gets no new worker, as its hostname `rack1` is also that of node `{one}`")).await;
+        scene.until_reported(&format!("node `{three}` gets no new worker, as its hostname `rack1` is also that of node `{one}`")).await;
         scene.annotate(3, &format!("{OVERRIDE}=No_Name"));
-        scene.until_said(&format!("node `{three}` gets no new worker: annotation {OVERRIDE} of node `{three}`")).await;
+        scene.until_reported(&format!("node `{three}` gets no new worker: annotation {OVERRIDE} of node `{three}`")).await;
         scene.annotate(3, &format!("{OVERRIDE}-"));
         scene.until_on(&[0, 1, 2, 3]).await;
     })
@@ -341,7 +337,7 @@ async fn without_its_controller_nobody_is_condemned_whatever_nodes_say_meanwhile
         let mut controller = scene.stage.get(&path).await;
         scene.stage.delete(&path, "Background").await;
         let missing = scene.stage.here("Controller `slurm/x`");
-        scene.until_said(&missing).await;
+        scene.until_reported(&missing).await;
         scene.unlabel(3);
         scene.label(4);
         scene.patch(&json!({ "spec": { "template": { "spec": { "priorityClassName": "" } } } })).await;
@@ -351,7 +347,7 @@ async fn without_its_controller_nobody_is_condemned_whatever_nodes_say_meanwhile
             if seen == wanted { Ok(()) } else { Err(format!("{seen} of {wanted}")) }
         })
         .await;
-        scene.until_said(&missing).await;
+        scene.until_reported(&missing).await;
         assert_eq!(cluster.deletions().len(), deleted);
         assert_eq!(cluster.pods(NODESET).await.len(), 4);
         assert!(!scene.is_draining(3));
@@ -393,7 +389,7 @@ async fn from_nodes_to_numbers_and_back_no_job_is_lost() {
             if is_so { Ok(()) } else { Err(format!("{names:?}; {}", cluster.nodeset(NODESET).await["status"])) }
         })
         .await;
-        cluster.is_read(2).await;
+        cluster.until_read(2).await;
         assert!(cluster.are_running(&[job]), "a job was lost");
         cluster.end_job(job);
         scene.until_on(&[0, 1, 2, 3]).await;

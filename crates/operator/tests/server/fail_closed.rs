@@ -63,8 +63,8 @@ fn update(cluster: &Cluster<'_>, node: &str, body: &serde_json::Value) {
 async fn set<'a>(cluster: Cluster<'a>, way: &'a Way) -> Scene<'a> {
     cluster.create_nodeset(RESTING, 3).await;
     cluster.create_nodeset(SHRINKING, 6).await;
-    cluster.settles(RESTING, 3).await;
-    cluster.settles(SHRINKING, 6).await;
+    cluster.until_settled(RESTING, 3).await;
+    cluster.until_settled(SHRINKING, 6).await;
     update(&cluster, "rest-1", &json!({ "state": ["DRAIN"], "reason": "bad disk" }));
     let cordon = json!({ "metadata": { "annotations": { annotation::POD_CORDON: "true" } } });
     assert_eq!(cluster.edit_pod("rest-2", &cordon).await.code, 200);

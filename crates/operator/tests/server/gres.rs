@@ -12,7 +12,7 @@ fn slurmd(gpus: u64) -> Value {
 }
 
 /// Waits until GresAgrees has this status and these words, for the current generation.
-async fn agreement(nodeset: impl AsyncFn() -> Value, status: &str, words: &[&str]) {
+async fn until_agreement(nodeset: impl AsyncFn() -> Value, status: &str, words: &[&str]) {
     eventually(&format!("GresAgrees to be {status}"), async || {
         let nodeset = nodeset().await;
         let found = condition(&nodeset, "GresAgrees");
@@ -32,7 +32,7 @@ async fn what_slurm_has_is_held_against_what_the_pods_say() {
     cluster.create_nodeset_with("w", 2, &json!({ "slurmd": slurmd(8), "extraConf": "Gres=gpu:8" })).await;
     cluster.create_nodeset_with("plain", 1, &json!({})).await;
     let nodeset = async || cluster.nodeset("w").await;
-    agreement(nodeset, "False", &["`Gres=gpu:8`", "nothing", "`w-0`, `w-1`", "scontrol delete"]).await;
+    until_agreement(nodeset, "False", &["`Gres=gpu:8`", "nothing", "`w-0`, `w-1`", "scontrol delete"]).await;
 
     let set = |node: &str, gres: &str| {
         cluster.sim.world(|world| {
@@ -42,9 +42,9 @@ async fn what_slurm_has_is_held_against_what_the_pods_say() {
     };
     set("w-0", "gpu:8(S:0-1)");
     set("w-1", "gpu:8(S:0-1)");
-    agreement(nodeset, "True", &["gpu:8"]).await;
+    until_agreement(nodeset, "True", &["gpu:8"]).await;
     set("w-1", "gpu:h200:4(S:0)");
-    agreement(nodeset, "False", &["`gpu:h200:4`", "node `w-1`:"]).await;
+    until_agreement(nodeset, "False", &["`gpu:h200:4`", "node `w-1`:"]).await;
     assert_eq!(condition(&cluster.nodeset("plain").await, "GresAgrees"), Value::Null);
 }
 
@@ -73,20 +73,20 @@ async fn the_files_of_slurmctld_have_to_know_what_the_pods_have() {
     });
     assert_eq!(stage.create(NODESETS, &nodeset).await.code, 201);
     let nodeset = async || stage.object(NODESETS, "w").await;
-    agreement(nodeset, "False", &["`nvidia.com/gpu: 8`", "no GresTypes", "`GresTypes=gpu`", "Controller `c`"]).await;
+    until_agreement(nodeset, "False", &["`nvidia.com/gpu: 8`", "no GresTypes", "`GresTypes=gpu`", "Controller `c`"]).await;
 
     let with_types = json!({ "spec": { "extraConf": "GresTypes=gpu" } });
     assert_eq!(stage.patch("controllers", "c", &with_types).await.code, 200);
-    agreement(nodeset, "True", &["gpu:8"]).await;
+    until_agreement(nodeset, "True", &["gpu:8"]).await;
 
     assert_eq!(stage.patch(NODESETS, "w", &json!({ "spec": { "extraConf": "Gres=gpu:8" } })).await.code, 200);
-    agreement(nodeset, "False", &["`Gres=gpu:8`", "names no device", "AutoDetect=nvidia"]).await;
+    until_agreement(nodeset, "False", &["`Gres=gpu:8`", "names no device", "AutoDetect=nvidia"]).await;
 
     // If gres.conf names devices, slurmd uses only what `Gres` says, so the operator passes it `Gres`.
     assert_eq!(stage.patch("controllers", "c", &json!({ "spec": { "configFileRefs": [{ "name": "files" }] } })).await.code, 200);
-    agreement(nodeset, "True", &["gpu:8"]).await;
+    until_agreement(nodeset, "True", &["gpu:8"]).await;
     assert_eq!(stage.patch(NODESETS, "w", &json!({ "spec": { "extraConf": "Weight=2" } })).await.code, 200);
-    agreement(nodeset, "True", &["gpu:8"]).await;
+    until_agreement(nodeset, "True", &["gpu:8"]).await;
     let status = format!("/apis/apps/v1/namespaces/{}/statefulsets/c-controller/status", stage.namespace);
     let up = stage.edit(&status, &json!({ "status": { "replicas": 1, "readyReplicas": 1 } })).await;
     assert_eq!(up.code, 200, "{up:?}");

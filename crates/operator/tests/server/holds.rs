@@ -12,7 +12,7 @@ use crate::stage::{Stage, condition, eventually};
 const NODESET: &str = "worker";
 
 /// Waits until a node is drained with this reason, or undrained if `None`.
-async fn is_drained(cluster: &Cluster<'_>, node: &str, words: Option<&str>) {
+async fn until_drained(cluster: &Cluster<'_>, node: &str, words: Option<&str>) {
     eventually(&format!("{node} to be drained: {words:?}"), async || {
         let record = cluster.sim.world(|world| world.nodes[node].clone());
         let found = record.is_draining.then_some(record.reason.as_str());
@@ -49,13 +49,13 @@ async fn cordons(cluster: &Cluster<'_>) {
     let host = host_of(cluster, "worker-0").await;
     let before = cluster.slurm_writes();
     annotate(cluster, "worker-0", POD_CORDON, Some("true")).await;
-    is_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;
+    until_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;
     cordon_host(cluster, &host, true, Some("fan 3\nfailed")).await;
-    is_drained(cluster, "worker-0", Some("slurm-operator: fan 3 failed")).await;
+    until_drained(cluster, "worker-0", Some("slurm-operator: fan 3 failed")).await;
     cordon_host(cluster, &host, false, None).await;
-    is_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;
+    until_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;
     annotate(cluster, "worker-0", POD_CORDON, None).await;
-    is_drained(cluster, "worker-0", None).await;
+    until_drained(cluster, "worker-0", None).await;
     assert_eq!(cluster.slurm_writes() - before, 4, "one write for each change of cause");
     assert!(cluster.are_running(&[job]));
     cluster.end_job(job);
@@ -70,11 +70,11 @@ async fn administrator(cluster: &Cluster<'_>) {
     annotate(cluster, "worker-1", POD_CORDON, Some("true")).await;
     // A later drain of another worker shows that this one was reconciled.
     annotate(cluster, "worker-0", POD_CORDON, Some("true")).await;
-    is_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;
+    until_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;
     annotate(cluster, "worker-1", POD_CORDON, None).await;
     annotate(cluster, "worker-0", POD_CORDON, None).await;
-    is_drained(cluster, "worker-0", None).await;
-    is_drained(cluster, "worker-1", words).await;
+    until_drained(cluster, "worker-0", None).await;
+    until_drained(cluster, "worker-1", words).await;
     assert_eq!(cluster.slurm_writes() - before, 2);
     let undrain = json!({ "state": ["UNDRAIN"] });
     cluster.sim.world(|world| world.update_nodes(&["worker-1".to_owned()], &undrain, "root")).unwrap();
@@ -89,7 +89,7 @@ async fn leave(cluster: &Cluster<'_>) {
     let deleted = cluster.deletions().len();
     cluster.scale(NODESET, 0).await;
     for node in ["worker-0", "worker-1", "worker-2"] {
-        is_drained(cluster, node, Some("slurm-operator: Pod is pending termination for scale-in")).await;
+        until_drained(cluster, node, Some("slurm-operator: Pod is pending termination for scale-in")).await;
     }
     eventually("the NodeSet to say how they may leave sooner", async || {
         let message = condition(&cluster.nodeset(NODESET).await, "Ready")["message"].to_string();
@@ -116,16 +116,16 @@ fn gone(cluster: &Cluster<'_>, before: usize, expected: &[&str]) -> Result<(), S
 }
 
 /// The workers come back on nodes that are DOWN and drained by us. If a pod fails with a running job, the job is requeued.
-async fn come_back(cluster: &Cluster<'_>) {
+async fn until_back(cluster: &Cluster<'_>) {
     cluster.scale(NODESET, 3).await;
     for node in ["worker-0", "worker-1", "worker-2"] {
-        is_drained(cluster, node, None).await;
+        until_drained(cluster, node, None).await;
     }
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     let job = cluster.run_job(NODESET, &["worker-2"], 3600).await;
     cluster.kubelet.fail("worker-2").await.unwrap();
     eventually("the job to be given back", async || if cluster.are_running(&[job]) { Err("it runs".to_owned()) } else { Ok(()) }).await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -134,11 +134,11 @@ async fn whoever_keeps_jobs_from_a_worker_also_lets_them_come_again_and_only_a_u
     let cluster = Cluster::start(&stage).await;
     let _operator = operator(&stage);
     cluster.create_nodeset(NODESET, 3).await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     cordons(&cluster).await;
     administrator(&cluster).await;
     leave(&cluster).await;
-    come_back(&cluster).await;
+    until_back(&cluster).await;
     drop(cluster);
     stage.end();
 }

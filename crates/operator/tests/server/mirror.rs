@@ -175,7 +175,7 @@ async fn budget(cluster: &Cluster<'_>) -> Value {
 }
 
 /// Waits until exactly these workers are marked as busy, and the budget counts them.
-async fn are_protected(cluster: &Cluster<'_>, busy: &[&str]) {
+async fn until_protected(cluster: &Cluster<'_>, busy: &[&str]) {
     eventually(&format!("{busy:?} to be protected"), async || {
         let mut marked = Vec::new();
         for nodeset in ["one", "two"] {
@@ -212,9 +212,9 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
     cluster.create_nodeset("one", 3).await;
     cluster.create_nodeset("two", 3).await;
     let operator = operator(&stage);
-    cluster.settles("one", 3).await;
-    cluster.settles("two", 3).await;
-    are_protected(&cluster, &[]).await;
+    cluster.until_settled("one", 3).await;
+    cluster.until_settled("two", 3).await;
+    until_protected(&cluster, &[]).await;
     assert_eq!(budget(&cluster).await["spec"]["maxUnavailable"], Value::Null);
 
     // Each node's comment names its pod; a comment written by a person stays.
@@ -244,7 +244,7 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
     let limitless = json!({ "script": "#!/bin/sh\nsleep 9999\n", "partition": "two", "required_nodes": ["two-1"],
         "time_limit": { "set": false, "infinite": true, "number": 0 } });
     let (limitless, _) = cluster.sim.world(|world| world.submit(&limitless)).unwrap();
-    are_protected(&cluster, &["one-0", "two-1"]).await;
+    until_protected(&cluster, &["one-0", "two-1"]).await;
     let (started, minutes) = cluster.sim.world(|world| (world.jobs[&limited].started_at, world.jobs[&limited].limit.unwrap()));
     let end = jiff::Timestamp::from_second(i64::try_from(started + minutes * 60).unwrap()).unwrap();
     eventually("the deadlines", async || {
@@ -265,20 +265,20 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
 
     // Jobs start and end in both NodeSets.
     let more = [cluster.run_job("one", &["one-1"], 3600).await, cluster.run_job("two", &["two-0"], 3600).await];
-    are_protected(&cluster, &["one-0", "one-1", "two-0", "two-1"]).await;
+    until_protected(&cluster, &["one-0", "one-1", "two-0", "two-1"]).await;
     cluster.end_job(limited);
     let last = cluster.run_job("two", &["two-2"], 3600).await;
-    are_protected(&cluster, &["one-1", "two-0", "two-1", "two-2"]).await;
+    until_protected(&cluster, &["one-1", "two-0", "two-1", "two-2"]).await;
     for id in [limitless, last].into_iter().chain(more) {
         cluster.end_job(id);
     }
-    are_protected(&cluster, &[]).await;
+    until_protected(&cluster, &[]).await;
     assert_eq!(pod(&cluster, "two-1").await["metadata"]["annotations"][DEADLINE], Value::Null);
     assert_eq!(cluster.sim.world(|world| world.nodes["one-2"].comment.clone()), "ask Lena");
 
     // While Slurm is unreachable, the status has no numbers and pods keep their conditions.
     let kept = cluster.run_job("one", &["one-0"], 3600).await;
-    are_protected(&cluster, &["one-0"]).await;
+    until_protected(&cluster, &["one-0"]).await;
     let shown = slurm_states(&pod(&cluster, "one-0").await);
     cluster.sim.fail(slipway_sim::Fault::new(slipway_sim::FaultKind::Refuse));
     eventually("the numbers to go", async || {
@@ -286,7 +286,7 @@ async fn two_nodesets_show_what_slurm_says_and_no_busy_worker_can_be_evicted_at_
         if status["slurmIdle"].is_null() { Ok(()) } else { Err(status["slurmIdle"].to_string()) }
     })
     .await;
-    are_protected(&cluster, &["one-0"]).await;
+    until_protected(&cluster, &["one-0"]).await;
     assert_eq!(slurm_states(&pod(&cluster, "one-0").await), shown);
     cluster.end_job(kept);
 

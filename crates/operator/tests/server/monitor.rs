@@ -28,16 +28,12 @@ async fn monitor(stage: &Stage, controller: &str) -> Value {
 }
 
 /// Waits until SpecAccepted of a Controller contains `words`, or does not if `is_there` is false.
-async fn note(stage: &Stage, controller: &str, words: &str, is_there: bool) {
-    eventually("what the Controller says", async || {
-        let accepted = condition(&stage.object("controllers", controller).await, "SpecAccepted");
-        let is_said = accepted["message"].as_str().unwrap_or_default().contains(words);
-        if is_said == is_there { Ok(()) } else { Err(accepted.to_string()) }
-    })
-    .await;
+async fn until_noted(stage: &Stage, controller: &str, words: &str, is_there: bool) {
+    let object = async || stage.object("controllers", controller).await;
+    until_condition(object, "SpecAccepted", |accepted| says(accepted, &[words]) == is_there).await;
 }
 
-async fn eventually_there(stage: &Stage, controller: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+async fn until_there(stage: &Stage, controller: &str, is_right: impl Fn(&Value) -> bool) -> Value {
     eventually("the ServiceMonitor", async || {
         let found = monitor(stage, controller).await;
         if is_right(&found) { Ok(found) } else { Err(found.to_string()) }
@@ -51,15 +47,15 @@ async fn a_service_monitor_comes_with_its_kind_stays_as_it_should_be_and_goes_wh
     let operator = stage.operator("slipway", &[]);
     stage.kubectl(&["create", "secret", "generic", "keys", "--from-literal=key=0123456789abcdef", "--namespace", &stage.namespace]);
     assert_eq!(stage.create("controllers", &controller("x", &with_monitor(true))).await.code, 201);
-    note(&stage, "x", "install the Prometheus operator", true).await;
+    until_noted(&stage, "x", "install the Prometheus operator", true).await;
 
     // The CRD is installed.
     stage.bed.kubectl().args(["create", "--filename=-"]).feed(&definition().to_string()).unwrap();
-    let made = eventually_there(&stage, "x", |found| found["spec"].is_object()).await;
+    let made = until_there(&stage, "x", |found| found["spec"].is_object()).await;
     assert_eq!(made["spec"]["endpoints"].as_array().unwrap().len(), 4, "{made}");
     assert_eq!(made["spec"]["endpoints"][0]["interval"], "30s", "{made}");
     assert_eq!(made["metadata"]["ownerReferences"][0]["name"], "x", "{made}");
-    note(&stage, "x", "install the Prometheus operator", false).await;
+    until_noted(&stage, "x", "install the Prometheus operator", false).await;
     let services = stage.kubectl(&["get", "services", "--output=name", "--namespace", &stage.namespace, "--selector", &selector(&made)]);
     assert_eq!(services.trim(), "service/x-controller-internal", "each slurmctld is one target");
 
@@ -83,21 +79,21 @@ async fn a_service_monitor_comes_with_its_kind_stays_as_it_should_be_and_goes_wh
         "--type=merge",
         "--patch={\"spec\":{\"endpoints\":[{\"port\":\"web\"}]}}",
     ]);
-    let repaired = eventually_there(&stage, "x", |found| found["spec"] == made["spec"]).await;
+    let repaired = until_there(&stage, "x", |found| found["spec"] == made["spec"]).await;
     assert_eq!(repaired["metadata"]["uid"], made["metadata"]["uid"]);
     let writes: Vec<_> = stage.writes().split_off(before).into_iter().filter(|write| write.contains("servicemonitors")).collect();
     assert_eq!(writes, [r#""patch" "servicemonitors" "x-controller""#]);
 
     // Switched off.
     stage.patch("controllers", "x", &json!({ "spec": { "metrics": { "serviceMonitor": { "enabled": false } } } })).await;
-    eventually_there(&stage, "x", |found| found["code"] == 404).await;
+    until_there(&stage, "x", |found| found["code"] == 404).await;
     // And on again.
     stage.patch("controllers", "x", &json!({ "spec": { "metrics": { "serviceMonitor": { "enabled": true } } } })).await;
-    eventually_there(&stage, "x", |found| found["spec"].is_object()).await;
+    until_there(&stage, "x", |found| found["spec"].is_object()).await;
 
     // The CRD is removed.
     stage.kubectl(&["delete", "crd", "servicemonitors.monitoring.coreos.com"]);
-    note(&stage, "x", "install the Prometheus operator", true).await;
+    until_noted(&stage, "x", "install the Prometheus operator", true).await;
     stage.end();
 }
 
@@ -119,9 +115,9 @@ async fn a_service_monitor_of_somebody_else_is_neither_taken_nor_deleted() {
     let _operator = stage.operator("slipway", &[]);
     stage.kubectl(&["create", "secret", "generic", "keys", "--from-literal=key=0123456789abcdef", "--namespace", &stage.namespace]);
     assert_eq!(stage.create("controllers", &controller("x", &with_monitor(true))).await.code, 201);
-    note(&stage, "x", "was not made for this Controller", true).await;
+    until_noted(&stage, "x", "was not made for this Controller", true).await;
     stage.patch("controllers", "x", &json!({ "spec": { "metrics": { "serviceMonitor": { "enabled": false } } } })).await;
-    note(&stage, "x", "was not made for this Controller", false).await;
+    until_noted(&stage, "x", "was not made for this Controller", false).await;
     assert_eq!(monitor(&stage, "x").await["metadata"]["resourceVersion"], version);
     stage.end();
 }

@@ -19,12 +19,9 @@ fn nodeset(name: &str, hostname: &str) -> Value {
     })
 }
 
-async fn ready(stage: &Stage, plural: &str, name: &str, reason: &str) -> String {
-    let found = eventually("Ready", async || {
-        let ready = condition(&stage.object(plural, name).await, "Ready");
-        if ready["reason"] == reason { Ok(ready) } else { Err(format!("{name}: {ready}")) }
-    });
-    found.await["message"].as_str().unwrap().to_owned()
+async fn until_ready(stage: &Stage, plural: &str, name: &str, reason: &str) -> String {
+    let found = until_condition(async || stage.object(plural, name).await, "Ready", |ready| ready["reason"] == reason).await;
+    found["message"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -43,10 +40,10 @@ async fn a_name_that_cannot_be_is_told_where_it_stands_and_harms_nobody_else() {
     }
 
     assert_eq!(
-        ready(&stage, "nodesets", "greedy", "InvalidSpec").await,
+        until_ready(&stage, "nodesets", "greedy", "InvalidSpec").await,
         "spec.template.spec.hostname is wrong: `all` is no name for a partition of its own nodes: `Nodes=all` is every node of the cluster; choose another"
     );
-    let message = ready(&stage, "controllers", MANY_DIGITS, "InvalidSpec").await;
+    let message = until_ready(&stage, "controllers", MANY_DIGITS, "InvalidSpec").await;
     assert!(
         message.starts_with(&format!(
             "spec.clusterName is wrong: `{}_n1234567890123456789` is no cluster name: it ends with 19 digits",

@@ -27,12 +27,8 @@ async fn tell_slurmd(cluster: &Cluster<'_>, conf: &str) {
     assert_eq!(answer.code, 200, "{answer:?}");
 }
 
-async fn until_said(cluster: &Cluster<'_>, words: &[&str]) {
-    eventually(&format!("{RECORDS_CURRENT} to say {words:?}"), async || {
-        let said = condition(&cluster.nodeset(NODESET).await, RECORDS_CURRENT)["message"].to_string();
-        if words.iter().all(|words| said.contains(words)) { Ok(()) } else { Err(said) }
-    })
-    .await;
+async fn until_reported(cluster: &Cluster<'_>, words: &[&str]) {
+    cluster.until_condition(NODESET, RECORDS_CURRENT, |said| says(said, words)).await;
 }
 
 async fn until_memory(cluster: &Cluster<'_>, node: &str, expected: u64) {
@@ -68,7 +64,7 @@ async fn changed(cluster: &Cluster<'_>) {
     assert!(cluster.are_running(&[job]));
     cluster.end_job(job);
     until_memory(cluster, "worker-1", 20_000).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
 }
 
 /// A record differs although the pod has the current template, such as one that a killed slurmctld restored.
@@ -80,13 +76,13 @@ async fn came_back(cluster: &Cluster<'_>) {
         world.changed.nodes = world.now;
     });
     until_memory(cluster, "worker-0", 20_000).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
 }
 
 /// Scales in: unneeded records are deleted, needed ones stay and the reason is reported, and foreign ones are not touched.
 async fn scaled_in(cluster: &Cluster<'_>) {
     cluster.scale(NODESET, 5).await;
-    cluster.settles(NODESET, 5).await;
+    cluster.until_settled(NODESET, 5).await;
     cluster.sim.world(|world| {
         // One foreign node, and one that has a name like ours but not our feature.
         for name in ["stranger", "worker-9"] {
@@ -103,8 +99,8 @@ async fn scaled_in(cluster: &Cluster<'_>) {
     cluster.scale(NODESET, 2).await;
     eventually("the record of worker-2 to go", async || if has_record(cluster, "worker-2") { Err("it is there".into()) } else { Ok(()) })
         .await;
-    until_said(cluster, &["record of node `worker-3` stays: reservation `later` names it"]).await;
-    until_said(cluster, &[&format!("record of node `worker-4` stays: job {job} requires it")]).await;
+    until_reported(cluster, &["record of node `worker-3` stays: reservation `later` names it"]).await;
+    until_reported(cluster, &[&format!("record of node `worker-4` stays: job {job} requires it")]).await;
     assert_eq!(condition(&cluster.nodeset(NODESET).await, "Ready")["status"], "True");
     cluster.sim.world(|world| {
         world.reservations.clear();
@@ -120,7 +116,7 @@ async fn scaled_in(cluster: &Cluster<'_>) {
 }
 
 /// Waits until there is nothing left to report, and checks that nothing is written.
-async fn at_rest(cluster: &Cluster<'_>) {
+async fn until_at_rest(cluster: &Cluster<'_>) {
     eventually("nothing to be said", async || {
         let said = condition(&cluster.nodeset(NODESET).await, RECORDS_CURRENT);
         if said.is_null() { Ok(()) } else { Err(said.to_string()) }
@@ -130,7 +126,7 @@ async fn at_rest(cluster: &Cluster<'_>) {
     let again = json!({ "metadata": { "annotations": { "example.org/look": "again" } } });
     let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", cluster.namespace);
     assert_eq!(cluster.stage.edit(&path, &again).await.code, 200);
-    cluster.is_read(2).await;
+    cluster.until_read(2).await;
     assert_eq!((cluster.writes().len(), cluster.slurm_writes()), before, "{CONTROLLER}: a second look writes nothing");
 }
 
@@ -142,11 +138,11 @@ async fn records_follow_pods_and_nobody_loses_what_they_need() {
     let strategy = json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 2 } });
     let spec = json!({ "extraConf": "RealMemory=10000", "pruneSlurmNodeRecords": "NodeNotFound", "updateStrategy": strategy });
     cluster.create_nodeset_with(NODESET, 2, &spec).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     changed(&cluster).await;
     came_back(&cluster).await;
     scaled_in(&cluster).await;
-    at_rest(&cluster).await;
+    until_at_rest(&cluster).await;
     drop(cluster);
     stage.end();
 }

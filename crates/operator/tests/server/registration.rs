@@ -21,14 +21,6 @@ const GRACE: Duration = Duration::from_secs(58);
 /// An additional worker, which misbehaves.
 const NINTH: &str = "worker-8";
 
-/// UIDs of the pods that are not terminating, by pod name.
-async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let pods = cluster.pods(NODESET).await;
-    let staying = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-    staying.map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
-}
-
 fn registered(cluster: &Cluster<'_>) -> BTreeSet<String> {
     cluster.sim.world(|world| world.nodes.keys().cloned().collect())
 }
@@ -46,7 +38,7 @@ fn deletions(cluster: &Cluster<'_>, pod: &str) -> Vec<Timestamp> {
 }
 
 /// Waits until a pod has been deleted at least this often.
-async fn is_deleted(cluster: &Cluster<'_>, pod: &str, times: usize) {
+async fn until_deleted(cluster: &Cluster<'_>, pod: &str, times: usize) {
     eventually(&format!("{times} deletions of {pod}"), async || match deletions(cluster, pod).len() {
         found if found >= times => Ok(()),
         found => Err(format!("{found}; {}", ready(cluster).await)),
@@ -56,7 +48,7 @@ async fn is_deleted(cluster: &Cluster<'_>, pod: &str, times: usize) {
 
 async fn settled(cluster: &Cluster<'_>) {
     cluster.create_nodeset(NODESET, WORKERS).await;
-    cluster.settles(NODESET, WORKERS as usize).await;
+    cluster.until_settled(NODESET, WORKERS as usize).await;
 }
 
 /// slurmctld starts with an empty disk: the workers keep running, and it knows none of them.
@@ -66,7 +58,7 @@ async fn workers_whose_slurmctld_lost_its_state_come_back_in_steps() {
     let cluster = Cluster::start(&stage).await;
     let _operator = operator(&stage);
     settled(&cluster).await;
-    let first = uids(&cluster).await;
+    let first = cluster.uids(NODESET).await;
     cluster.sim.world(|world| {
         world.nodes.clear();
         world.changed.nodes = world.now;
@@ -76,7 +68,7 @@ async fn workers_whose_slurmctld_lost_its_state_come_back_in_steps() {
     while registered(&cluster).len() < WORKERS as usize {
         assert!(!patience.is_exhausted(), "{:?}, {}", registered(&cluster), ready(&cluster).await);
         // In this order, so that a worker that registers in between is not counted as being replaced.
-        let now = uids(&cluster).await;
+        let now = cluster.uids(NODESET).await;
         let in_slurm = registered(&cluster);
         let on_their_way: BTreeSet<_> =
             first.iter().filter(|(name, uid)| now.get(*name) != Some(uid) && !in_slurm.contains(*name)).collect();
@@ -121,11 +113,11 @@ async fn a_worker_that_slurmctld_refuses_for_ever_is_replaced_rarely() {
     cluster.kubelet.conduct(NINTH, Conduct::Unregistered);
     let began = Instant::now();
     cluster.scale(NODESET, WORKERS + 1).await;
-    is_deleted(&cluster, NINTH, 1).await;
+    until_deleted(&cluster, NINTH, 1).await;
     eprintln!("a worker that is never registered was replaced after {:.1?}", began.elapsed());
     assert!(began.elapsed() >= GRACE, "it had no time to register: {:?}", began.elapsed());
     // A few polls of its successor, which Slurm does not know either.
-    cluster.is_read(6).await;
+    cluster.until_read(6).await;
     let deleted = cluster.deletions();
     assert!(deleted.iter().all(|pod| pod == NINTH) && (1..=2).contains(&deleted.len()), "{deleted:?}");
     assert_eq!(ready(&cluster).await["reason"], "SlurmNodeNotRegistered");
@@ -145,7 +137,7 @@ async fn a_worker_that_ends_as_soon_as_it_starts_is_replaced_ever_more_rarely() 
     settled(&cluster).await;
     cluster.kubelet.conduct(NINTH, Conduct::Fails);
     cluster.scale(NODESET, WORKERS + 1).await;
-    is_deleted(&cluster, NINTH, 6).await;
+    until_deleted(&cluster, NINTH, 6).await;
     let times = deletions(&cluster, NINTH);
     let pauses: Vec<_> = times.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64()).collect();
     eprintln!("pauses between replacements of a worker that ends at once: {pauses:.1?} s");

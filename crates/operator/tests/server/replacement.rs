@@ -41,7 +41,7 @@ async fn fails(cluster: &Cluster<'_>) {
     .await;
     // A fix is noticed.
     cluster.kubelet.conduct("worker-1", Conduct::Well);
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
 }
 
 /// A worker that vanishes without notice, with a running job.
@@ -59,7 +59,7 @@ async fn vanishes(cluster: &Cluster<'_>) {
     eprintln!("a worker that vanished was down in Slurm after {:.1?}", began.elapsed());
     assert!(!cluster.are_running(&[job]), "the job waits for nobody");
     cluster.kubelet.conduct("worker-2", Conduct::Well);
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     eventually("its replacement to take jobs", async || {
         let node = cluster.sim.world(|world| world.nodes["worker-2"].clone());
         if node.takes_jobs(cluster.sim.world(|world| world.now)) { Ok(()) } else { Err(format!("{node:?}")) }
@@ -73,7 +73,7 @@ async fn workers_that_end_or_vanish_are_replaced_and_slurm_is_told() {
     let cluster = Cluster::start(&stage).await;
     let _operator = operator(&stage);
     cluster.create_nodeset(NODESET, 3).await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     vanishes(&cluster).await;
     fails(&cluster).await;
     drop(cluster);

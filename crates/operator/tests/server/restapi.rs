@@ -20,7 +20,7 @@ async fn deployment(stage: &Stage, restapi: &str) -> Value {
 }
 
 /// Waits until a Deployment has at least this generation.
-async fn generation(stage: &Stage, restapi: &str, expected: i64) -> Value {
+async fn until_generation(stage: &Stage, restapi: &str, expected: i64) -> Value {
     eventually(&format!("generation {expected} of {restapi}"), async || {
         let found = deployment(stage, restapi).await;
         if found["metadata"]["generation"].as_i64() >= Some(expected) {
@@ -36,13 +36,9 @@ async fn config(stage: &Stage) -> Value {
     child(stage, "api/v1", "configmaps", "slurm-config").await
 }
 
-async fn ready(stage: &Stage, restapi: &str, words: &str) {
+async fn until_ready(stage: &Stage, restapi: &str, words: &str) {
     let words = stage.here(words);
-    eventually(&format!("{restapi} to say: {words}"), async || {
-        let ready = condition(&stage.object("restapis", restapi).await, "Ready");
-        if ready["message"].as_str().unwrap_or_default().contains(&words) { Ok(()) } else { Err(ready.to_string()) }
-    })
-    .await;
+    until_condition(async || stage.object("restapis", restapi).await, "Ready", |ready| says(ready, &[&words])).await;
 }
 
 #[tokio::test]
@@ -50,11 +46,11 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
     let stage = Stage::new("restapi").await;
     let operator = stage.operator("slipway", &[]);
     assert_eq!(stage.create("restapis", &restapi("one", "slurm", &json!({}))).await.code, 201);
-    ready(&stage, "one", "Controller `slurm/slurm` does not exist").await;
+    until_ready(&stage, "one", "Controller `slurm/slurm` does not exist").await;
     stage.kubectl(&["create", "configmap", "files", "--from-literal=gres.conf=AutoDetect=off", "--namespace", &stage.namespace]);
     let spec = json!({ "slurmctld": { "image": "slurmctld" }, "configFileRefs": [{ "name": "files" }] });
     assert_eq!(stage.create("controllers", &controller("slurm", &spec)).await.code, 201);
-    ready(&stage, "one", "Secret `slurm/keys` does not exist").await;
+    until_ready(&stage, "one", "Secret `slurm/keys` does not exist").await;
     stage.kubectl(&[
         "create",
         "secret",
@@ -68,9 +64,9 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
     let second = json!({ "replicas": 2, "service": { "port": 8080 } });
     assert_eq!(stage.create("restapis", &restapi("two", "slurm", &second)).await.code, 201);
 
-    let made = generation(&stage, "one", 1).await;
+    let made = until_generation(&stage, "one", 1).await;
     assert_eq!(made["spec"]["template"]["spec"]["containers"][0]["args"], json!(["-s", "openapi/slurmctld", "0.0.0.0:6820"]));
-    assert_eq!(generation(&stage, "two", 1).await["spec"]["replicas"], 2);
+    assert_eq!(until_generation(&stage, "two", 1).await["spec"]["replicas"], 2);
     let service = child(&stage, "api/v1", "services", "two-restapi").await;
     assert_eq!((&service["spec"]["ports"][0]["port"], &service["spec"]["ports"][0]["targetPort"]), (&json!(8080), &json!("slurmrestd")));
 
@@ -108,7 +104,7 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
 
     // The next writes of these Deployments are for relevant changes, one for each.
     stage.patch("controllers", "slurm", &json!({ "spec": { "extraConf": "SchedulerParameters=bf_interval=30" } })).await;
-    let reconfigured = [generation(&stage, "one", 2).await, generation(&stage, "two", 2).await];
+    let reconfigured = [until_generation(&stage, "one", 2).await, until_generation(&stage, "two", 2).await];
     stage.kubectl(&[
         "patch",
         "secret",
@@ -119,7 +115,7 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
         r#"--patch={"stringData":{"key":"fedcba9876543210"}}"#,
     ]);
     for (name, before) in ["one", "two"].into_iter().zip(&reconfigured) {
-        let after = generation(&stage, name, 3).await;
+        let after = until_generation(&stage, name, 3).await;
         assert_eq!(after["metadata"]["generation"], 3, "{name} was written more often than something changed");
         let hash = |deployment: &Value, hash: &str| deployment["spec"]["template"]["metadata"]["annotations"][hash].clone();
         assert_ne!(hash(before, "slinky.slurm.net/slurm-key-hash"), hash(&after, "slinky.slurm.net/slurm-key-hash"));
@@ -130,16 +126,16 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
     // Scaled out: existing pods stay.
     let before = deployment(&stage, "one").await;
     stage.patch("restapis", "one", &json!({ "spec": { "replicas": 3 } })).await;
-    let scaled = generation(&stage, "one", 4).await;
+    let scaled = until_generation(&stage, "one", 4).await;
     assert_eq!((&scaled["spec"]["replicas"], &scaled["spec"]["template"]), (&json!(3), &before["spec"]["template"]));
 
     // A new process without cached state writes only for the new RestApi.
-    ready(&stage, "one", "0 of 3 pods are ready").await;
+    until_ready(&stage, "one", "0 of 3 pods are ready").await;
     drop(operator);
     let writes = stage.writes().len();
     let _operator = stage.operator("slipway", &[]);
     assert_eq!(stage.create("restapis", &restapi("three", "slurm", &json!({}))).await.code, 201);
-    ready(&stage, "three", "0 of 1 pods are ready").await;
+    until_ready(&stage, "three", "0 of 1 pods are ready").await;
     let others: Vec<_> = stage.writes().split_off(writes).into_iter().filter(|write| !write.contains("three")).collect();
     assert!(others.is_empty(), "{others:?}");
     stage.end();
@@ -155,13 +151,13 @@ async fn slurmrestd_for_a_slurmctld_outside_needs_a_copy_of_its_key() {
     });
     assert_eq!(stage.create("controllers", &outside).await.code, 201);
     assert_eq!(stage.create("restapis", &restapi("api", "slurm", &json!({}))).await.code, 201);
-    ready(&stage, "api", "Controller `slurm/slurm` names no auth/slurm key").await;
+    until_ready(&stage, "api", "Controller `slurm/slurm` names no auth/slurm key").await;
     stage.kubectl(&["create", "secret", "generic", "keys", "--from-literal=key=0123456789abcdef", "--namespace", &stage.namespace]);
     stage.kubectl(&["delete", "controllers.slinky.slurm.net", "slurm", "--namespace", &stage.namespace]);
     let mut with_key = outside.clone();
     with_key["spec"]["slurmKeyRef"] = json!({ "name": "keys", "key": "key" });
     assert_eq!(stage.create("controllers", &with_key).await.code, 201);
-    let made = generation(&stage, "api", 1).await;
+    let made = until_generation(&stage, "api", 1).await;
     let sources = made["spec"]["template"]["spec"]["volumes"][0]["projected"]["sources"].clone();
     assert_eq!((&sources[0]["configMap"]["name"], &sources[1]["secret"]["name"]), (&json!("slurm-config"), &json!("keys")));
     assert!(config(&stage).await["data"]["slurm.conf"].as_str().unwrap().contains("ctl.example.com"));

@@ -40,7 +40,7 @@ async fn hpa(cluster: &Cluster<'_>, replicas: u64) -> Value {
 }
 
 /// Waits until this number of workers exists, and scale, status and selector agree.
-async fn arrives(cluster: &Cluster<'_>, replicas: u64) {
+async fn until_arrived(cluster: &Cluster<'_>, replicas: u64) {
     eventually(&format!("{replicas} workers"), async || {
         let scale = scale(cluster).await;
         let status = cluster.nodeset(NODESET).await["status"].clone();
@@ -70,7 +70,7 @@ async fn an_hpa_and_a_client_like_keda_scale_out_in_to_zero_and_back_and_no_job_
     let mut stale = Value::Null;
     for replicas in [1, 4, 8, 2] {
         stale = hpa(&cluster, replicas).await;
-        arrives(&cluster, replicas).await;
+        until_arrived(&cluster, replicas).await;
     }
     // It read, another client wrote, and now it writes: it gets a conflict and has to read again.
     let answer = stage.replace(&cluster.scale_path(NODESET), &stale).await;
@@ -95,7 +95,7 @@ async fn an_hpa_and_a_client_like_keda_scale_out_in_to_zero_and_back_and_no_job_
     // Scale out before that worker is deleted: it takes jobs again, with the same pod.
     let uid = cluster.pods(NODESET).await[0]["metadata"]["uid"].clone();
     cluster.scale(NODESET, 3).await;
-    arrives(&cluster, 3).await;
+    until_arrived(&cluster, 3).await;
     eventually("the drain to be lifted", async || if is_draining() { Err("draining".to_owned()) } else { Ok(()) }).await;
     assert!(cluster.are_running(&[job]), "the job was lost");
     assert!(cluster.pods(NODESET).await.iter().any(|pod| pod["metadata"]["uid"] == uid), "the busy worker was replaced");
@@ -109,9 +109,9 @@ async fn an_hpa_and_a_client_like_keda_scale_out_in_to_zero_and_back_and_no_job_
     .await;
     assert!(cluster.are_running(&[job]), "the job was lost");
     cluster.end_job(job);
-    arrives(&cluster, 0).await;
+    until_arrived(&cluster, 0).await;
     cluster.scale(NODESET, 2).await;
-    arrives(&cluster, 2).await;
+    until_arrived(&cluster, 2).await;
     drop(cluster);
     stage.end();
 }

@@ -44,7 +44,7 @@ fn reservation(cluster: &Cluster<'_>) -> Option<ReservationRecord> {
 }
 
 /// Waits until Slurm has the reservation with this start, duration in minutes, flags and nodes.
-async fn reserved(cluster: &Cluster<'_>, start: Timestamp, minutes: u64, flags: &[&str], nodes: &[&str]) {
+async fn until_reserved(cluster: &Cluster<'_>, start: Timestamp, minutes: u64, flags: &[&str], nodes: &[&str]) {
     let start = u64::try_from(start.as_second()).unwrap();
     eventually(&format!("a reservation of {nodes:?} at {start}"), async || {
         let Some(found) = reservation(cluster) else { return Err("there is none".to_owned()) };
@@ -58,24 +58,21 @@ async fn reserved(cluster: &Cluster<'_>, start: Timestamp, minutes: u64, flags: 
     .await;
 }
 
-async fn unreserved(cluster: &Cluster<'_>) {
+async fn until_unreserved(cluster: &Cluster<'_>) {
     eventually("the reservation to go", async || reservation(cluster).map_or(Ok(()), |found| Err(format!("{found:?}")))).await;
 }
 
 /// Waits until the condition has this status, reason and start, and all these words in its message.
-async fn says(cluster: &Cluster<'_>, status: &Value, reason: &Value, start: Option<Timestamp>, words: &[&str]) {
-    eventually(&format!("the condition to be {status} as {reason}"), async || {
-        let said = condition(&cluster.nodeset(NODESET).await, RESERVATION_CREATED);
-        let message = said["message"].as_str().unwrap_or_default();
+async fn until_reported(cluster: &Cluster<'_>, status: &Value, reason: &Value, start: Option<Timestamp>, words: &[&str]) {
+    let is_meant = |said: &Value| {
         let has_start = start.is_none_or(|start| said["lastTransitionTime"] == start.to_string());
-        let is_so = said["status"] == *status && said["reason"] == *reason && has_start && words.iter().all(|word| message.contains(word));
-        if is_so { Ok(()) } else { Err(said.to_string()) }
-    })
-    .await;
+        said["status"] == *status && said["reason"] == *reason && has_start && says(said, words)
+    };
+    cluster.until_condition(NODESET, RESERVATION_CREATED, is_meant).await;
 }
 
 /// Waits until nothing is written while Slurm is polled three times.
-async fn rests(cluster: &Cluster<'_>) {
+async fn until_at_rest(cluster: &Cluster<'_>) {
     let written = || (cluster.writes().len(), cluster.sim.requests("POST") + cluster.sim.requests("DELETE"));
     let reads = || cluster.sim.requests("GET nodes");
     // Pending writes of the last change may come first.
@@ -89,16 +86,9 @@ async fn rests(cluster: &Cluster<'_>) {
     panic!("it writes on: {:?}", cluster.writes().iter().rev().take(5).collect::<Vec<_>>());
 }
 
-/// UIDs of pods, by name.
-async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
-    let pods = cluster.pods(NODESET).await;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    pods.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
-}
-
 /// Waits until a pod has been replaced.
-async fn replaced(cluster: &Cluster<'_>, pod: &str, before: &BTreeMap<String, String>) {
-    eventually(&format!("pod {pod} to be replaced"), async || match uids(cluster).await.get(pod) {
+async fn until_replaced(cluster: &Cluster<'_>, pod: &str, before: &BTreeMap<String, String>) {
+    eventually(&format!("pod {pod} to be replaced"), async || match cluster.uids(NODESET).await.get(pod) {
         Some(uid) if *uid != before[pod] => Ok(()),
         _ => Err(condition(&cluster.nodeset(NODESET).await, "Ready").to_string()),
     })
@@ -113,46 +103,46 @@ fn template(value: &str) -> Value {
 async fn follows(cluster: &Cluster<'_>) {
     let start = in_seconds(3600);
     edit(cluster, &scheduled(start, "30m", &[])).await;
-    reserved(cluster, start, 30, &[], &WORKERS).await;
-    says(cluster, &json!("True"), &json!("Created"), Some(start), &["3 nodes", &start.to_string()]).await;
-    rests(cluster).await;
+    until_reserved(cluster, start, 30, &[], &WORKERS).await;
+    until_reported(cluster, &json!("True"), &json!("Created"), Some(start), &["3 nodes", &start.to_string()]).await;
+    until_at_rest(cluster).await;
 
     let later = in_seconds(5400);
     edit(cluster, &scheduled(later, "1h15m", &["daily"])).await;
-    reserved(cluster, later, 75, &["DAILY"], &WORKERS).await;
-    says(cluster, &json!("True"), &json!("Created"), Some(later), &[]).await;
-    rests(cluster).await;
+    until_reserved(cluster, later, 75, &["DAILY"], &WORKERS).await;
+    until_reported(cluster, &json!("True"), &json!("Created"), Some(later), &[]).await;
+    until_at_rest(cluster).await;
 
     // Slurm removes no flag, so the reservation is recreated.
     edit(cluster, &scheduled(later, "1h15m", &["FLEX"])).await;
-    reserved(cluster, later, 75, &["FLEX"], &WORKERS).await;
+    until_reserved(cluster, later, 75, &["FLEX"], &WORKERS).await;
     cluster.scale(NODESET, 2).await;
-    reserved(cluster, later, 75, &["FLEX"], &["worker-0", "worker-1"]).await;
+    until_reserved(cluster, later, 75, &["FLEX"], &["worker-0", "worker-1"]).await;
     cluster.scale(NODESET, 3).await;
-    reserved(cluster, later, 75, &["FLEX"], &WORKERS).await;
-    cluster.settles(NODESET, 3).await;
-    rests(cluster).await;
+    until_reserved(cluster, later, 75, &["FLEX"], &WORKERS).await;
+    cluster.until_settled(NODESET, 3).await;
+    until_at_rest(cluster).await;
 }
 
 /// Invalid settings are reported with a remedy.
 async fn refuses(cluster: &Cluster<'_>) {
     let start = in_seconds(7200);
     edit(cluster, &scheduled(start, "30m", &[])).await;
-    reserved(cluster, start, 30, &[], &WORKERS).await;
+    until_reserved(cluster, start, 30, &[], &WORKERS).await;
     edit(cluster, &json!({ "updateStrategy": { "type": "OnDelete" } })).await;
-    unreserved(cluster).await;
-    says(cluster, &Value::Null, &Value::Null, None, &[]).await;
+    until_unreserved(cluster).await;
+    until_reported(cluster, &Value::Null, &Value::Null, None, &[]).await;
     // Slurm itself would create one without the flag.
     edit(cluster, &scheduled(start, "30m", &["BOGUS"])).await;
-    says(cluster, &json!("False"), &json!("InvalidSpec"), None, &["`BOGUS`", "`DAILY`"]).await;
+    until_reported(cluster, &json!("False"), &json!("InvalidSpec"), None, &["`BOGUS`", "`DAILY`"]).await;
     edit(cluster, &scheduled(in_seconds(-3600), "30m", &[])).await;
-    says(cluster, &json!("False"), &json!("ReservationRefused"), None, &["has passed", "set a later one"]).await;
+    until_reported(cluster, &json!("False"), &json!("ReservationRefused"), None, &["has passed", "set a later one"]).await;
     edit(cluster, &scheduled(start, "0s", &[])).await;
-    says(cluster, &json!("False"), &json!("InvalidSpec"), None, &["duration", "`0s`"]).await;
+    until_reported(cluster, &json!("False"), &json!("InvalidSpec"), None, &["duration", "`0s`"]).await;
     edit(cluster, &scheduled(start, "30m", &["FORCE_START"])).await;
-    says(cluster, &json!("False"), &json!("InvalidSpec"), None, &["FORCE_START", "DAILY"]).await;
+    until_reported(cluster, &json!("False"), &json!("InvalidSpec"), None, &["FORCE_START", "DAILY"]).await;
     assert!(reservation(cluster).is_none());
-    rests(cluster).await;
+    until_at_rest(cluster).await;
     // A foreign reservation of that name stays as it is.
     let of_others = ReservationRecord {
         name: RESERVATION.to_owned(),
@@ -164,7 +154,7 @@ async fn refuses(cluster: &Cluster<'_>) {
     };
     cluster.sim.world(|world| world.reservations.insert(RESERVATION.to_owned(), of_others.clone()));
     edit(cluster, &scheduled(start, "30m", &[])).await;
-    says(cluster, &json!("False"), &json!("ReservationRefused"), None, &["not one of ours", "scontrol delete reservation"]).await;
+    until_reported(cluster, &json!("False"), &json!("ReservationRefused"), None, &["not one of ours", "scontrol delete reservation"]).await;
     assert_eq!(reservation(cluster), Some(of_others));
     cluster.sim.world(|world| world.delete_reservation(RESERVATION)).unwrap();
 }
@@ -197,8 +187,8 @@ async fn start_soon(cluster: &Cluster<'_>) -> Timestamp {
 async fn updates(cluster: &Cluster<'_>) {
     let far = in_seconds(3600);
     edit(cluster, &scheduled(far, "30m", &[])).await;
-    reserved(cluster, far, 30, &[], &WORKERS).await;
-    let (before, deleted) = (uids(cluster).await, cluster.deletions().len());
+    until_reserved(cluster, far, 30, &[], &WORKERS).await;
+    let (before, deleted) = (cluster.uids(NODESET).await, cluster.deletions().len());
     let job = cluster.start_job(NODESET, &["worker-0"], 3600);
     edit(cluster, &template("2")).await;
     eventually("the update to be told", async || {
@@ -206,41 +196,41 @@ async fn updates(cluster: &Cluster<'_>) {
         if said.contains("older template") && said.contains(&far.to_string()) { Ok(()) } else { Err(said) }
     })
     .await;
-    rests(cluster).await;
-    assert_eq!((uids(cluster).await, cluster.deletions().len()), (before.clone(), deleted), "nobody is replaced before it");
+    until_at_rest(cluster).await;
+    assert_eq!((cluster.uids(NODESET).await, cluster.deletions().len()), (before.clone(), deleted), "nobody is replaced before it");
 
     let soon = start_soon(cluster).await;
     for pod in ["worker-1", "worker-2"] {
-        replaced(cluster, pod, &before).await;
+        until_replaced(cluster, pod, &before).await;
     }
     eprintln!("idle workers were replaced {} s after the start", Timestamp::now().duration_since(soon).as_secs());
-    assert_eq!(uids(cluster).await["worker-0"], before["worker-0"], "it has a job");
+    assert_eq!(cluster.uids(NODESET).await["worker-0"], before["worker-0"], "it has a job");
     assert!(cluster.are_running(&[job]));
     assert!(cluster.sim.world(|world| world.nodes["worker-0"].is_draining));
     cluster.end_job(job);
-    replaced(cluster, "worker-0", &before).await;
-    cluster.settles(NODESET, 3).await;
+    until_replaced(cluster, "worker-0", &before).await;
+    cluster.until_settled(NODESET, 3).await;
     eventually("all to take jobs again", async || {
         let waiting = cluster.sim.world(|world| world.nodes.values().filter(|node| node.is_draining || node.is_down).count());
         if waiting == 0 { Ok(()) } else { Err(format!("{waiting} do not")) }
     })
     .await;
-    reserved(cluster, soon, 30, &[], &WORKERS).await;
-    says(cluster, &json!("True"), &json!("Created"), Some(soon), &[]).await;
-    rests(cluster).await;
+    until_reserved(cluster, soon, 30, &[], &WORKERS).await;
+    until_reported(cluster, &json!("True"), &json!("Created"), Some(soon), &[]).await;
+    until_at_rest(cluster).await;
     // A running reservation can grow and shrink; another start takes effect after its end.
     edit(cluster, &scheduled(in_seconds(7200), "45m", &[])).await;
-    reserved(cluster, soon, 45, &[], &WORKERS).await;
-    says(cluster, &json!("True"), &json!("Created"), Some(soon), &["is made when it is over"]).await;
+    until_reserved(cluster, soon, 45, &[], &WORKERS).await;
+    until_reported(cluster, &json!("True"), &json!("Created"), Some(soon), &["is made when it is over"]).await;
 }
 
 /// The next occurrence works like the first, and between the two no worker is replaced.
 async fn recurs(cluster: &Cluster<'_>) {
     let start = in_seconds(3600);
     edit(cluster, &scheduled(start, "30m", &["HOURLY"])).await;
-    reserved(cluster, start, 30, &["HOURLY"], &WORKERS).await;
+    until_reserved(cluster, start, 30, &["HOURLY"], &WORKERS).await;
     // Waits until the operator has read the reservation it created: one that is moved before would be moved back.
-    says(cluster, &json!("True"), &json!("Created"), Some(start), &[&start.to_string()]).await;
+    until_reported(cluster, &json!("True"), &json!("Created"), Some(start), &[&start.to_string()]).await;
     // As Slurm does at the end of an occurrence.
     let move_to = |start: Timestamp| {
         let start = u64::try_from(start.as_second()).unwrap();
@@ -253,16 +243,16 @@ async fn recurs(cluster: &Cluster<'_>) {
     let next = start + SignedDuration::from_hours(1);
     move_to(next);
     edit(cluster, &template("3")).await;
-    says(cluster, &json!("True"), &json!("Created"), Some(start), &[&next.to_string()]).await;
-    let before = uids(cluster).await;
-    rests(cluster).await;
-    reserved(cluster, next, 30, &["HOURLY"], &WORKERS).await;
-    assert_eq!(uids(cluster).await, before, "nobody is replaced before it");
+    until_reported(cluster, &json!("True"), &json!("Created"), Some(start), &[&next.to_string()]).await;
+    let before = cluster.uids(NODESET).await;
+    until_at_rest(cluster).await;
+    until_reserved(cluster, next, 30, &["HOURLY"], &WORKERS).await;
+    assert_eq!(cluster.uids(NODESET).await, before, "nobody is replaced before it");
     move_to(in_seconds(0));
     for pod in WORKERS {
-        replaced(cluster, pod, &before).await;
+        until_replaced(cluster, pod, &before).await;
     }
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
 }
 
 /// It is deleted with the NodeSet although it is running, and so the node records are deleted.
@@ -270,7 +260,7 @@ async fn goes(cluster: &Cluster<'_>) {
     let other = json!({ "metadata": { "finalizers": ["nodeset.slinky.slurm.net/reservation", "nodeset.slipway.dev/jobs"] } });
     assert_eq!(cluster.stage.edit(&path(cluster), &other).await.code, 200);
     cluster.stage.delete(&path(cluster), "Background").await;
-    unreserved(cluster).await;
+    until_unreserved(cluster).await;
     eventually("the NodeSet to go", async || match cluster.nodeset(NODESET).await {
         gone if gone["code"] == 404 => Ok(()),
         there => Err(condition(&there, "Ready").to_string()),
@@ -285,7 +275,7 @@ async fn with_workers(name: &str, happens: impl AsyncFnOnce(&Cluster<'_>)) {
     let cluster = Cluster::start(&stage).await;
     let _operator = operator(&stage);
     cluster.create_nodeset(NODESET, 3).await;
-    cluster.settles(NODESET, 3).await;
+    cluster.until_settled(NODESET, 3).await;
     happens(&cluster).await;
     drop(cluster);
     stage.end();

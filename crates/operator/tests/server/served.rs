@@ -23,7 +23,7 @@ async fn exists(stage: &Stage, path: &str) -> bool {
     stage.get(path).await["code"] != 404
 }
 
-async fn schema_condition(stage: &Stage, plural: &str, name: &str, reason: &str) -> Value {
+async fn until_schema_condition(stage: &Stage, plural: &str, name: &str, reason: &str) -> Value {
     eventually("SchemaCurrent", async || {
         let object = stage.object(plural, name).await;
         let current = condition(&object, "SchemaCurrent");
@@ -53,9 +53,9 @@ async fn nothing_is_done_for_a_kind_whose_definition_is_older_or_foreign_until_i
     assert_eq!(stage.create("loginsets", &loginset).await.code, 201);
 
     // Older: this kind pauses, the others continue.
-    let object = schema_condition(&stage, "loginsets", "login", "SchemaOlder").await;
+    let object = until_schema_condition(&stage, "loginsets", "login", "SchemaOlder").await;
     assert_eq!(condition(&object, "Ready")["reason"], "SchemaOlder", "{object}");
-    let object = schema_condition(&stage, "nodesets", "worker", "SchemaOlder").await;
+    let object = until_schema_condition(&stage, "nodesets", "worker", "SchemaOlder").await;
     let ready = condition(&object, "Ready");
     assert!(ready["message"].as_str().unwrap().contains("spec.minReadySeconds"), "{ready}");
     eventually("the Controller to be looked after", async || {
@@ -105,7 +105,7 @@ async fn nothing_is_done_for_a_kind_whose_definition_is_older_or_foreign_until_i
     redefine(&stage, "nodesets", |schema| schema["spec"]["properties"]["brandNew"] = json!({ "type": "string" }));
     // Foreign: one of our fields has another type there.
     redefine(&stage, "controllers", |schema| schema["spec"]["properties"]["extraConf"] = json!({ "type": "integer" }));
-    let object = schema_condition(&stage, "controllers", "slurm", "SchemaForeign").await;
+    let object = until_schema_condition(&stage, "controllers", "slurm", "SchemaForeign").await;
     assert!(condition(&object, "Ready")["message"].as_str().unwrap().contains("spec.extraConf"), "{object}");
     let for_nodesets: Vec<_> = stage.writes().split_off(before).into_iter().filter(|write| write.contains("nodesets")).collect();
     assert!(for_nodesets.is_empty(), "a newer definition is no reason to write: {for_nodesets:?}");

@@ -30,18 +30,13 @@ async fn patch(cluster: &Cluster<'_>, spec: &Value) {
     assert_eq!(answer.code, 200, "{answer:?}");
 }
 
-async fn says(cluster: &Cluster<'_>, words: &str) {
+async fn until_reported(cluster: &Cluster<'_>, words: &str) {
     let words = cluster.stage.here(words);
-    eventually(&format!("`{words}`"), async || {
-        let ready = condition(&cluster.nodeset(NODESET).await, "Ready");
-        let is_said = ready["message"].as_str().unwrap_or_default().contains(&words);
-        if is_said { Ok(()) } else { Err(ready.to_string()) }
-    })
-    .await;
+    cluster.until_condition(NODESET, "Ready", |ready| says(ready, &[&words])).await;
 }
 
 /// Waits until every worker has the current template and is ready.
-async fn is_updated(cluster: &Cluster<'_>, count: u64) {
+async fn until_updated(cluster: &Cluster<'_>, count: u64) {
     eventually(&format!("{count} workers of the present template"), async || {
         let nodeset = cluster.nodeset(NODESET).await;
         let is_so = nodeset["status"]["updatedReplicas"] == count
@@ -52,25 +47,19 @@ async fn is_updated(cluster: &Cluster<'_>, count: u64) {
     .await;
 }
 
-async fn uids(cluster: &Cluster<'_>) -> Vec<String> {
-    let mut uids: Vec<String> = cluster.pods(NODESET).await.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect();
-    uids.sort();
-    uids
-}
-
 /// Each step towards a usable Secret is reported, and nothing is created until then.
 async fn comes(cluster: &Cluster<'_>) {
     let ssh = json!({ "enabled": true, "sssdConfRef": { "name": "sssd", "key": FILE } });
     cluster.create_nodeset_with(NODESET, 2, &json!({ "ssh": ssh })).await;
-    says(cluster, "Secret `slurm/sssd` does not exist: create it or point spec.ssh.sssdConfRef elsewhere").await;
+    until_reported(cluster, "Secret `slurm/sssd` does not exist: create it or point spec.ssh.sssdConfRef elsewhere").await;
     put_secret(cluster, &json!({ "other": "x" })).await;
-    says(cluster, "Secret `slurm/sssd` has no key `sssd.conf`: add it or point spec.ssh.sssdConfRef elsewhere").await;
+    until_reported(cluster, "Secret `slurm/sssd` has no key `sssd.conf`: add it or point spec.ssh.sssdConfRef elsewhere").await;
     put_secret(cluster, &json!({ "other": "x", (FILE): "" })).await;
-    says(cluster, "Secret `slurm/sssd` has no key `sssd.conf`").await;
+    until_reported(cluster, "Secret `slurm/sssd` has no key `sssd.conf`").await;
     assert_eq!((cluster.pods(NODESET).await.len(), config_map(cluster).await["code"].clone()), (0, json!(404)));
 
     put_secret(cluster, &json!({ "other": "x", (FILE): "[sssd]\n" })).await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     let config = config_map(cluster).await;
     assert!(config["data"]["sshd_config"].as_str().unwrap().contains("\nUsePAM yes\n"), "{config}");
     for pod in cluster.pods(NODESET).await {
@@ -87,7 +76,7 @@ async fn comes(cluster: &Cluster<'_>) {
 }
 
 /// A new process without cached state reconciles everything and writes nothing.
-async fn rests(stage: &Stage, cluster: &Cluster<'_>) {
+async fn until_at_rest(stage: &Stage, cluster: &Cluster<'_>) {
     let (writes, questions) = (cluster.writes().len(), cluster.sim.requests("GET"));
     let _operator = operator(stage);
     eventually("Slurm to be asked several times", async || match cluster.sim.requests("GET") - questions {
@@ -101,7 +90,7 @@ async fn rests(stage: &Stage, cluster: &Cluster<'_>) {
 
 /// A change of the sshd configuration replaces workers; a change of the Secret, or an edit of the ConfigMap by others, does not.
 async fn changes(cluster: &Cluster<'_>) {
-    let before = uids(cluster).await;
+    let before = cluster.uids(NODESET).await;
     put_secret(cluster, &json!({ (FILE): "[sssd]\nservices = nss\n" })).await;
     let edited = cluster
         .stage
@@ -114,56 +103,56 @@ async fn changes(cluster: &Cluster<'_>) {
         if is_ours { Ok(()) } else { Err(config["data"].to_string()) }
     })
     .await;
-    is_updated(cluster, 2).await;
-    assert_eq!(uids(cluster).await, before);
+    until_updated(cluster, 2).await;
+    assert_eq!(cluster.uids(NODESET).await, before);
 
     patch(cluster, &json!({ "ssh": { "extraSshdConfig": "LoginGraceTime 30" } })).await;
-    is_updated(cluster, 2).await;
-    assert!(uids(cluster).await.iter().all(|uid| !before.contains(uid)));
+    until_updated(cluster, 2).await;
+    assert!(cluster.uids(NODESET).await.iter().all(|(pod, uid)| before.get(pod) != Some(uid)));
     assert!(config_map(cluster).await["data"]["sshd_config"].as_str().unwrap().ends_with("\nLoginGraceTime 30\n"));
 }
 
 /// Without the Secret no worker is deleted, as its successor could not be created; with it, the update continues.
 async fn misses(cluster: &Cluster<'_>) {
-    let before = uids(cluster).await;
+    let before = cluster.uids(NODESET).await;
     cluster.stage.delete(&path(cluster, "secrets/sssd"), "Background").await;
     patch(cluster, &json!({ "ssh": { "extraSshdConfig": "LoginGraceTime 40" } })).await;
-    says(cluster, "Secret `slurm/sssd` does not exist").await;
+    until_reported(cluster, "Secret `slurm/sssd` does not exist").await;
     let asked = cluster.sim.requests("GET");
     eventually("a few more passes", async || if cluster.sim.requests("GET") > asked + 5 { Ok(()) } else { Err("none".to_owned()) }).await;
-    assert_eq!(uids(cluster).await, before);
+    assert_eq!(cluster.uids(NODESET).await, before);
     assert!(cluster.sim.world(|world| world.nodes.values().all(|node| !node.is_draining)), "somebody was drained in vain");
     put_secret(cluster, &json!({ (FILE): "[sssd]\n" })).await;
-    is_updated(cluster, 2).await;
+    until_updated(cluster, 2).await;
 }
 
 /// A Secret that may not be read is reported as such, and costs no worker either.
 async fn is_forbidden(cluster: &Cluster<'_>) {
     const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/slipway";
-    let (before, role) = (uids(cluster).await, cluster.stage.get(ROLE).await);
+    let (before, role) = (cluster.uids(NODESET).await, cluster.stage.get(ROLE).await);
     let others: Vec<Value> =
         role["rules"].as_array().unwrap().iter().filter(|rule| rule["resources"] != json!(["secrets"])).cloned().collect();
     let answer = cluster.stage.edit(ROLE, &json!({ "rules": others })).await;
     assert!(answer.code == 200 && others.len() < role["rules"].as_array().unwrap().len(), "{answer:?}");
     patch(cluster, &json!({ "ssh": { "extraSshdConfig": "LoginGraceTime 50" } })).await;
-    says(cluster, "Secret `slurm/sssd`, which spec.ssh.sssdConfRef names, cannot be read and is tried again: ").await;
-    assert_eq!(uids(cluster).await, before);
+    until_reported(cluster, "Secret `slurm/sssd`, which spec.ssh.sssdConfRef names, cannot be read and is tried again: ").await;
+    assert_eq!(cluster.uids(NODESET).await, before);
     cluster.stage.edit(ROLE, &json!({ "rules": role["rules"] })).await;
-    is_updated(cluster, 2).await;
+    until_updated(cluster, 2).await;
 }
 
 /// With ssh disabled, the ConfigMap stays for a worker that is busy with the old template, and is deleted with it.
 async fn goes(cluster: &Cluster<'_>) {
     let job = cluster.run_job(NODESET, &["worker-0"], 3600).await;
-    let before = uids(cluster).await;
+    let before = cluster.uids(NODESET).await;
     patch(cluster, &json!({ "ssh": { "enabled": false } })).await;
     eventually("the idle one to be replaced", async || {
-        let now = uids(cluster).await;
-        let left = now.iter().filter(|uid| before.contains(uid)).count();
+        let now = cluster.uids(NODESET).await;
+        let left = now.iter().filter(|(pod, uid)| before.get(*pod) == Some(*uid)).count();
         if now.len() == 2 && left == 1 { Ok(()) } else { Err(format!("{left} of {} are as before", now.len())) }
     })
     .await;
-    cluster.settles(NODESET, 2).await;
+    cluster.until_settled(NODESET, 2).await;
     assert_eq!(config_map(cluster).await["kind"], "ConfigMap", "a worker that has it runs on");
     assert!(cluster.are_running(&[job]));
     cluster.end_job(job);
@@ -172,7 +161,7 @@ async fn goes(cluster: &Cluster<'_>) {
         _ => Err(condition(&cluster.nodeset(NODESET).await, "Ready").to_string()),
     })
     .await;
-    is_updated(cluster, 2).await;
+    until_updated(cluster, 2).await;
     let deletions = cluster.writes().into_iter().filter(|write| write.verb == "delete" && write.resource == "configmaps").count();
     assert_eq!(deletions, 1);
 }
@@ -183,9 +172,9 @@ async fn what_ssh_needs_comes_and_goes_with_it() {
     let cluster = Cluster::start(&stage).await;
     let first = operator(&stage);
     comes(&cluster).await;
-    is_updated(&cluster, 2).await;
+    until_updated(&cluster, 2).await;
     drop(first);
-    rests(&stage, &cluster).await;
+    until_at_rest(&stage, &cluster).await;
     let _second = operator(&stage);
     changes(&cluster).await;
     misses(&cluster).await;
@@ -203,8 +192,8 @@ async fn a_secret_that_may_not_be_read_is_named_and_costs_no_worker() {
     put_secret(&cluster, &json!({ (FILE): "[sssd]\n" })).await;
     let ssh = json!({ "enabled": true, "sssdConfRef": { "name": "sssd", "key": FILE } });
     cluster.create_nodeset_with(NODESET, 2, &json!({ "ssh": ssh })).await;
-    cluster.settles(NODESET, 2).await;
-    is_updated(&cluster, 2).await;
+    cluster.until_settled(NODESET, 2).await;
+    until_updated(&cluster, 2).await;
     is_forbidden(&cluster).await;
     drop(cluster);
     stage.end();
@@ -217,7 +206,7 @@ async fn an_optional_secret_may_be_missing() {
     let _operator = operator(&stage);
     let ssh = json!({ "enabled": true, "sssdConfRef": { "name": "sssd", "key": FILE, "optional": true } });
     cluster.create_nodeset_with(NODESET, 1, &json!({ "ssh": ssh })).await;
-    cluster.settles(NODESET, 1).await;
+    cluster.until_settled(NODESET, 1).await;
     let pod = cluster.pods(NODESET).await[0]["spec"].to_string();
     assert!(pod.contains("/etc/ssh/sshd_config") && !pod.contains("sssd"), "{pod}");
     drop(cluster);

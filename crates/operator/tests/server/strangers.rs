@@ -21,7 +21,7 @@ fn name(index: usize) -> String {
 /// Scales out a cluster. Returns the time until its workers are ready.
 async fn grows(cluster: &Cluster<'_>, replicas: u32) -> Duration {
     cluster.scale(NODESET, replicas).await;
-    cluster.settles(NODESET, replicas as usize).await
+    cluster.until_settled(NODESET, replicas as usize).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,14 +33,14 @@ async fn clusters_of_one_name_are_strangers_and_one_that_hangs_holds_up_no_other
         cluster.create_nodeset(NODESET, 4).await;
     }
     for cluster in [&hanging, &other] {
-        cluster.settles(NODESET, 4).await;
+        cluster.until_settled(NODESET, 4).await;
     }
 
     // Changes in one cluster do not affect the other, although all names are the same.
     let job = other.start_job(NODESET, &["worker-3"], 3600);
     let (writes, uids) = (other.slurm_writes(), other.names(NODESET).await);
     hanging.scale(NODESET, 1).await;
-    hanging.settles(NODESET, 1).await;
+    hanging.until_settled(NODESET, 1).await;
     assert_eq!(other.names(NODESET).await, uids);
     assert_eq!(other.slurm_writes(), writes, "Slurm of the other cluster was told something");
     assert!(other.are_running(&[job]));
@@ -50,7 +50,7 @@ async fn clusters_of_one_name_are_strangers_and_one_that_hangs_holds_up_no_other
     join_all((0..NODESETS).map(|index| async move { name(index) }).map(async |name| {
         let name = name.await;
         hanging.create_nodeset(&name, 2).await;
-        hanging.settles(&name, 2).await;
+        hanging.until_settled(&name, 2).await;
         let cordon = json!({ "metadata": { "annotations": { annotation::POD_CORDON: "true" } } });
         assert_eq!(hanging.edit_pod(&format!("{name}-1"), &cordon).await.code, 200);
     }))

@@ -21,11 +21,6 @@ async fn revisions(cluster: &Cluster<'_>) -> Vec<Value> {
     cluster.stage.get(&revisions_path(cluster)).await["items"].as_array().cloned().unwrap_or_default()
 }
 
-async fn uids(cluster: &Cluster<'_>) -> BTreeMap<String, String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    cluster.pods(NODESET).await.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
-}
-
 /// Rewrites the objects as the other operator leaves them: its hash on pods and revision, the values that Go writes for unset fields, no finalizer,
 /// and a status without our fields.
 async fn rewrite(cluster: &Cluster<'_>) {
@@ -59,7 +54,7 @@ async fn rewrite(cluster: &Cluster<'_>) {
 }
 
 /// Waits until Ready is True for the current generation.
-async fn is_settled(cluster: &Cluster<'_>) {
+async fn until_settled(cluster: &Cluster<'_>) {
     eventually("the NodeSet to be ready", async || {
         let nodeset = cluster.nodeset(NODESET).await;
         let conditions = nodeset["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -79,15 +74,15 @@ async fn workers_of_another_operator_and_a_new_version_of_the_chart_are_no_reaso
         let _first = operator(&stage);
         let spec = json!({ "template": template("slurm-1.0.0") });
         cluster.create_nodeset_with(NODESET, u32::try_from(WORKERS).unwrap(), &spec).await;
-        cluster.settles(NODESET, WORKERS).await;
-        is_settled(&cluster).await;
+        cluster.until_settled(NODESET, WORKERS).await;
+        until_settled(&cluster).await;
     }
     let job = cluster.start_job(NODESET, &["worker-1"], 3600);
     rewrite(&cluster).await;
-    let before = uids(&cluster).await;
+    let before = cluster.uids(NODESET).await;
 
     let _second = operator(&stage);
-    is_settled(&cluster).await;
+    until_settled(&cluster).await;
     let status = cluster.nodeset(NODESET).await["status"].clone();
     assert_eq!((&status["nodeSetHash"], &status["updatedReplicas"]), (&json!(THEIR_HASH), &json!(WORKERS)), "{status}");
     let kept: Vec<Value> = revisions(&cluster).await.iter().map(|revision| revision["metadata"]["name"].clone()).collect();
@@ -95,7 +90,7 @@ async fn workers_of_another_operator_and_a_new_version_of_the_chart_are_no_reaso
 
     let upgrade = json!({ "spec": { "template": template("slurm-1.1.0") } });
     assert_eq!(stage.edit(&cluster.path("nodesets", NODESET), &upgrade).await.code, 200);
-    is_settled(&cluster).await;
+    until_settled(&cluster).await;
     assert_eq!(cluster.nodeset(NODESET).await["status"]["nodeSetHash"], THEIR_HASH);
 
     // A change meant for pods makes a new revision.
@@ -106,7 +101,7 @@ async fn workers_of_another_operator_and_a_new_version_of_the_chart_are_no_reaso
         other => Err(format!("{other:?}")),
     })
     .await;
-    assert_eq!(uids(&cluster).await, before);
+    assert_eq!(cluster.uids(NODESET).await, before);
     assert!(cluster.deletions().is_empty() && cluster.are_running(&[job]));
     drop(cluster);
     stage.end();

@@ -29,7 +29,7 @@ fn count(number: u64) -> f64 {
 async fn come(cluster: &Cluster<'_>) {
     let (writes, calls, began) = (cluster.writes().len(), cluster.sim.requests(""), Instant::now());
     cluster.create_nodeset(NODESET, WORKERS).await;
-    let took = cluster.settles(NODESET, WORKERS as usize).await;
+    let took = cluster.until_settled(NODESET, WORKERS as usize).await;
     eventually("a comment on each node", async || {
         match cluster.sim.world(|world| world.nodes.values().filter(|node| node.comment.is_empty()).count()) {
             0 => Ok(()),
@@ -37,7 +37,7 @@ async fn come(cluster: &Cluster<'_>) {
         }
     })
     .await;
-    cluster.is_read(2).await;
+    cluster.until_read(2).await;
     let by_kind = cluster.writes().split_off(writes).into_iter().fold(std::collections::BTreeMap::new(), |mut by_kind, write| {
         *by_kind.entry(format!("{} {}/{}", write.verb, write.resource, write.subresource)).or_insert(0) += 1;
         by_kind
@@ -54,7 +54,7 @@ async fn rest(stage: &Stage, cluster: &Cluster<'_>) {
     let (writes, slurm_writes) = (cluster.writes().len(), cluster.slurm_writes());
     for _ in 0..3 {
         let operator = operator(stage);
-        cluster.is_read(2).await;
+        cluster.until_read(2).await;
         drop(operator);
     }
     let written = cluster.writes().split_off(writes);
@@ -79,7 +79,7 @@ async fn blip(cluster: &Cluster<'_>) {
         now => Err(format!("{} s to go", over_at - now)),
     })
     .await;
-    cluster.is_read(2).await;
+    cluster.until_read(2).await;
     let written = cluster.writes().split_off(writes);
     eprintln!("all of {WORKERS} nodes silent for {LASTS} s: {} writes", written.len());
     assert!(written.len() <= 50, "{} writes, such as {:?}", written.len(), &written[..5]);
@@ -102,7 +102,7 @@ async fn leave(cluster: &Cluster<'_>) {
     // The highest ordinals, which are deleted first if all else is equal. The higher the ordinal, the later the job's time limit.
     let busy: Vec<String> = (190..200).map(name).collect();
     let jobs: Vec<u64> = (1..).zip(&busy).map(|(hours, node)| cluster.start_job(NODESET, &[node], hours * 3600)).collect();
-    cluster.is_read(2).await;
+    cluster.until_read(2).await;
 
     let kinds = ["GET nodes", "GET node/", "GET jobs", "GET conf", "GET reservations", "POST"];
     let by_kind = || kinds.map(|kind| cluster.sim.requests(kind));
@@ -146,11 +146,11 @@ async fn leave(cluster: &Cluster<'_>) {
 async fn is_killed(stage: &Stage, cluster: &Cluster<'_>) {
     let first = operator(stage);
     cluster.create_nodeset(NODESET, 60).await;
-    cluster.settles(NODESET, 60).await;
+    cluster.until_settled(NODESET, 60).await;
     let dear = make_dear(cluster).await;
     let busy: Vec<String> = cluster.names(NODESET).await.difference(&dear).take(6).cloned().collect();
     let jobs: Vec<u64> = busy.iter().map(|node| cluster.start_job(NODESET, &[node], 3600)).collect();
-    cluster.is_read(2).await;
+    cluster.until_read(2).await;
 
     let gone = || cluster.sim.world(|world| world.nodes.values().filter(|node| node.is_down).count());
     let (deleted, before, mut patience) = (cluster.deletions().len(), gone(), Patience::start());
@@ -168,7 +168,7 @@ async fn is_killed(stage: &Stage, cluster: &Cluster<'_>) {
         other => Err(format!("{other} pods")),
     })
     .await;
-    cluster.is_read(2).await;
+    cluster.until_read(2).await;
     assert_eq!(cluster.names(NODESET).await, dear.iter().chain(&busy).cloned().collect());
     assert!(cluster.are_running(&jobs), "a job was lost");
     for id in &jobs {
@@ -190,7 +190,7 @@ async fn two_hundred_workers_come_rest_and_leave_at_a_small_price_and_no_job_is_
     drop(first);
     rest(&stage, &cluster).await;
     let second = operator(&stage);
-    cluster.is_read(2).await;
+    cluster.until_read(2).await;
     blip(&cluster).await;
     leave(&cluster).await;
     drop(second);

@@ -134,13 +134,24 @@ impl<'a> Cluster<'a> {
 
     /// Names of the worker pods that are not terminating.
     pub async fn names(&self, nodeset: &str) -> BTreeSet<String> {
+        self.uids(nodeset).await.into_keys().collect()
+    }
+
+    /// UIDs of the worker pods that are not terminating, by name.
+    pub async fn uids(&self, nodeset: &str) -> BTreeMap<String, String> {
         let pods = self.pods(nodeset).await;
         let staying = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-        staying.map(|pod| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        staying.map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
+    }
+
+    /// Waits until a condition of a NodeSet is as meant.
+    pub async fn until_condition(&self, nodeset: &str, type_: &str, is_meant: impl Fn(&Value) -> bool) {
+        until_condition(async || self.nodeset(nodeset).await, type_, is_meant).await;
     }
 
     /// Waits until exactly `count` pods exist, none is terminating, and all show Slurm's state. Returns the time that took.
-    pub async fn settles(&self, nodeset: &str, count: usize) -> Duration {
+    pub async fn until_settled(&self, nodeset: &str, count: usize) -> Duration {
         let began = Instant::now();
         eventually(&format!("{count} workers of `{}/{nodeset}`", self.namespace), async || {
             let pods = self.pods(nodeset).await;
@@ -153,7 +164,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// Waits until Slurm has been polled this many times from now on: the result of one poll is processed before the next.
-    pub async fn is_read(&self, times: u64) {
+    pub async fn until_read(&self, times: u64) {
         let before = self.sim.requests("GET nodes");
         eventually(&format!("{times} readings of Slurm"), async || match self.sim.requests("GET nodes") - before {
             read if read >= times => Ok(()),

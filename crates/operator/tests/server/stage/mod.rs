@@ -330,6 +330,21 @@ pub fn condition(object: &Value, type_: &str) -> Value {
     conditions.into_iter().find(|condition| condition["type"] == type_).unwrap_or_default()
 }
 
+/// Waits until a condition of an object is as meant, and returns it.
+pub async fn until_condition(object: impl AsyncFn() -> Value, type_: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+    eventually(&format!("condition {type_}"), async || {
+        let found = condition(&object().await, type_);
+        if is_meant(&found) { Ok(found) } else { Err(found.to_string()) }
+    })
+    .await
+}
+
+/// True if the message of a condition contains all of these words.
+pub fn says(condition: &Value, words: &[&str]) -> bool {
+    let message = condition["message"].as_str().unwrap_or_default();
+    words.iter().all(|words| message.contains(words))
+}
+
 /// Calls `ask` until it returns `Ok`; the last `Err` tells what is missing.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Result<T, String>) -> T {
     let mut patience = Patience::start();
