@@ -1,7 +1,7 @@
 //! `make test`, `make test SCENARIO=...` and `make flakes`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, SystemTime};
 
 use clap::Parser;
@@ -102,8 +102,9 @@ fn all(args: &Args, timeline: &Timeline) -> Result<(), Failure> {
 fn one(args: &Args, scenario: &str) -> Result<(), Failure> {
     let cache = Cache::open()?;
     make("nextest")?;
-    let bed = until_interrupted(shared::lasting_cluster(&cache, LASTING.parse()?))?;
     let chosen = format!("({ON_REAL_PARTS}) & test({scenario})");
+    check_for_tests(args, &chosen, scenario)?;
+    let bed = until_interrupted(shared::lasting_cluster(&cache, LASTING.parse()?))?;
     let ran = nextest(args, &[(SHARED_BED, bed.name().as_str())], &["--no-capture", "-E", &chosen]);
     eprintln!("the bed `{LASTING}` stays up for the next one; `make down NAME={LASTING}` takes it down");
     ran
@@ -182,6 +183,21 @@ fn nextest(args: &Args, environment: &[(&str, &str)], more: &[&str]) -> Result<(
     command.args(["nextest", "run", "--workspace", "--locked"]).args(more);
     command.env(WAITS, waits(&cache)).envs(environment.iter().copied());
     run(&mut command, "cargo nextest")
+}
+
+/// Fails if no test matches, before a bed is brought up for none.
+fn check_for_tests(args: &Args, chosen: &str, scenario: &str) -> Result<(), Failure> {
+    let list = ["nextest", "list", "--workspace", "--locked", "--message-format", "oneline", "-E", chosen];
+    let listed = Command::new(&args.nextest).args(list).current_dir(project_root()).stderr(Stdio::inherit()).output();
+    let listed = listed.context(|| "could not start cargo nextest".to_owned())?;
+    if !listed.status.success() {
+        return Err(Failure::new(format!("cargo nextest could not list the tests ({})", listed.status)));
+    }
+    if listed.stdout.trim_ascii().is_empty() {
+        return Err(Failure::new(format!("no test on real parts has `{scenario}` in its name or in that of its file"))
+            .advise("SCENARIO=scaling, or another file of tests/tests/scenarios"));
+    }
+    Ok(())
 }
 
 fn run(command: &mut Command, name: &str) -> Result<(), Failure> {
