@@ -39,6 +39,8 @@ fn sentences(code: TokenStream, found: &mut Vec<String>) {
     while let Some(token) = tokens.next() {
         match token {
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                // An inner attribute, `#![...]`, such as a comment about the whole file.
+                let _ = tokens.next_if(|next| matches!(next, TokenTree::Punct(punct) if punct.as_char() == '!'));
                 if let Some(TokenTree::Group(attribute)) = tokens.next_if(|next| matches!(next, TokenTree::Group(_))) {
                     is_test |= attribute.stream().to_string().replace(' ', "") == "cfg(test)";
                 }
@@ -82,6 +84,7 @@ fn every_sentence_for_users_is_in_one_text() {
 #[test]
 fn a_sentence_is_found_in_macros_and_not_in_comments_attributes_and_tests() {
     let code = r#"
+        //! A comment about all of it.
         /// A comment with many words.
         #[must_use = "a hint with many words"]
         fn one() -> String { format!("two words and `{}`", "short one") }

@@ -125,13 +125,7 @@ impl Slurm {
     }
 
     /// Waits until a condition of one of our resources is as meant.
-    pub async fn until_condition(
-        &self,
-        kind: &str,
-        name: &str,
-        condition: &str,
-        is_meant: impl Fn(&Value) -> bool,
-    ) -> Result<(), Failure> {
+    pub async fn until_condition(&self, kind: &str, name: &str, condition: &str, is_meant: impl Fn(&Value) -> bool) -> Result<(), Failure> {
         eventually(&format!("condition {condition} of the {kind}"), async || {
             let found = self.condition(kind, name, condition)?;
             if is_meant(&found) { Ok(()) } else { Err(format!("it is {found}; {}", self.nodes())) }

@@ -10,8 +10,8 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, JobPolicy, Kubernetes, Layout, Maintenance, Moves, Observed, Phase, Policy, Reach, ReplacementBackoff, Revision,
-        Revisions, Shown, Slot, Slurm, Stage, Update, Worker, nodeset as plan,
+        Finish, Hold, Host, InSlurm, JobPolicy, Kubernetes, Layout, Maintenance, Moves, Observed, Phase, Policy, Reach, ReplacementBackoff,
+        Revision, Revisions, Shown, Slot, Slurm, Stage, Update, Worker, nodeset as plan,
     },
 };
 

@@ -18,6 +18,7 @@ use crate::{
     Action, Plan, Wait,
     active_controller::ActiveController,
     drift::{self, SeenChildren},
+    gate::Clearance,
     workload::{self, troubled},
 };
 
@@ -92,8 +93,8 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     // Without a new publication, slurmctld keeps the configuration it runs with. The published files may hold someone else's edit.
     let running = statefulset.and_then(running_hash).or_else(|| published.clone());
     let hash = match step {
-        Step::Publish { child, hash, clearance: _ } => {
-            drift::plan_children(vec![*child], seen, now, &mut plan);
+        Step::Publish { child, hash, clearance } => {
+            publish(*child, clearance, seen, now, &mut plan);
             Some(hash)
         }
         Step::Hold(wait, wake) => {
@@ -153,6 +154,11 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     };
     plan.report.condition_updates.push(condition_update);
     plan
+}
+
+/// Writes the configuration, unless it is published already. That takes a clearance: Slurm kills the jobs of a partition that it lacks.
+fn publish(configuration: Child, _: Clearance, seen: &SeenChildren, now: Timestamp, plan: &mut Plan) {
+    drift::plan_children(vec![configuration], seen, now, plan);
 }
 
 /// The condition while the desired configuration is not published.

@@ -48,12 +48,12 @@ pub fn no_controller(namespace: &str, controller: &str) -> Wait {
 }
 
 pub fn no_configuration(namespace: &str, controller: &str) -> Wait {
-    let why = format!("Controller `{namespace}/{controller}` has no configuration yet: its Ready condition says what it waits for");
+    let why = format!("Controller `{namespace}/{controller}` has no configuration yet: see its Ready condition");
     Wait::new(Reason::ControllerNotReady, why)
 }
 
 pub fn controller_not_ready(namespace: &str, controller: &str) -> Wait {
-    let why = format!("slurmctld of Controller `{namespace}/{controller}` is not up yet: its Ready condition says what it waits for");
+    let why = format!("slurmctld of Controller `{namespace}/{controller}` is not up yet: see its Ready condition");
     Wait::new(Reason::ControllerNotReady, why)
 }
 

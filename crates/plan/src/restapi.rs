@@ -52,7 +52,7 @@ pub fn restapi(observed: Observed<'_>) -> Plan {
 pub fn no_slurm_key(namespace: &str, controller: &str) -> Wait {
     let why = format!(
         "Controller `{namespace}/{controller}` names no auth/slurm key, and slurmctld listens to no slurmrestd without it: \
-         make the Controller anew with a spec.slurmKeyRef that names a copy of the key, as it cannot be added later"
+         recreate the Controller with a spec.slurmKeyRef that names a copy of the key, as it cannot be added later"
     );
     Wait::new(Reason::SecretMissing, why)
 }

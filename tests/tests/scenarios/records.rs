@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use slipway_bed::progress::seconds;
 use slipway_tests::eventually::{eventually, steadily};
 use slipway_tests::ground::Ground;
@@ -106,7 +106,7 @@ async fn memory_changes(slurm: &Slurm, observer: &Observer) {
     }
     eprintln!("three workers had their new RealMemory after {}", seconds(since.elapsed()));
     slurm.until_gone("worker-3", &former).await.unwrap();
-    until_reported(slurm, &format!("node `worker-3` is not as its pod says (RealMemory is {before} and not 4000")).await;
+    until_reported(slurm, &format!("the Slurm record of node `worker-3` differs from its pod (RealMemory is {before} and not 4000")).await;
     assert!(said(slurm).contains("reservation `meanwhile` names it"), "{}", said(slurm));
     assert_eq!(shown(slurm, "worker-3", "RealMemory"), Ok(before));
     slurm.on_controller(&["scontrol", "delete", "reservationname=meanwhile"]).unwrap();

@@ -66,7 +66,8 @@ async fn until_unreserved(slurm: &Slurm) -> Duration {
 
 /// Waits until the condition reports this start.
 async fn until_reported(slurm: &Slurm, start: Timestamp) {
-    let is_meant = |said: &Value| said["status"] == "True" && said["reason"] == "Created" && said["lastTransitionTime"] == start.to_string();
+    let is_meant =
+        |said: &Value| said["status"] == "True" && said["reason"] == "Created" && said["lastTransitionTime"] == start.to_string();
     slurm.until_condition("nodeset", WORKER, "ReservationCreated", is_meant).await.unwrap();
 }
 

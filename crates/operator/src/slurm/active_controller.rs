@@ -38,7 +38,7 @@ use probe::Probe;
 const ROUND: Duration = Duration::from_secs(2);
 
 /// Watches every Controller with several slurmctlds in one scope.
-pub struct ActiveControllers {
+pub(crate) struct ActiveControllers {
     controllers: Store<SlurmController>,
     ground: Arc<Ground>,
     watches: Mutex<BTreeMap<Key, Watch>>,
@@ -68,7 +68,7 @@ struct Wanted {
 
 impl ActiveControllers {
     /// Probes nothing until [`Self::follow`] runs. The receiver yields Controllers whose roles have changed.
-    pub fn new(
+    pub(crate) fn new(
         controllers: Store<SlurmController>,
         pods: Store<PodView>,
         clock: Arc<dyn Clock>,
@@ -90,13 +90,13 @@ impl ActiveControllers {
 
     /// Starts and ends watches as Controllers are created, changed and deleted, until `stop`. `caches` are those of Controllers and pods: a pod that
     /// is missing when a watch starts counts as new.
-    pub async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
+    pub(crate) async fn follow<R>(self: Arc<Self>, changes: impl Stream<Item = R> + Send, caches: Vec<Filled>, stop: CancellationToken) {
         keep_in_step(changes, caches, stop, || self.compare()).await;
         self.watches().clear();
     }
 
     /// Last role of each slurmctld; empty if there is only one, or before the first probe. Never waits.
-    pub fn roles(&self, namespace: &str, controller: &str) -> Roles {
+    pub(crate) fn roles(&self, namespace: &str, controller: &str) -> Roles {
         let watches = self.watches();
         watches.get(&Key::new(namespace, controller)).map(|watch| locked(&watch.roles).clone()).unwrap_or_default()
     }

@@ -238,7 +238,7 @@ impl Shared {
                 () = tokio::time::sleep(CONFIGURATION) => {}
             }
             let read = match self.client.conf().await {
-                Ok(conf) => conf.booted_at.moment().ok_or_else(|| "Slurm does not tell when slurmctld read its configuration".to_owned()),
+                Ok(conf) => conf.booted_at.moment().ok_or_else(|| "Slurm does not report when slurmctld read its configuration".to_owned()),
                 // Older versions report since when their counters run, but these also restart at midnight, so that proves nothing.
                 Err(RestError::Unsupported { version, .. }) => {
                     Err(format!("Slurm tells when slurmctld read its configuration only since 26.05, and this one speaks {version}"))

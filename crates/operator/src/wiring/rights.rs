@@ -6,12 +6,12 @@ use slipway_api::{GROUP, child::SERVICE_MONITOR_DEFINITION};
 use crate::admission::{REGISTRATION, SECRET};
 
 /// Verbs on resources.
-pub struct Right {
-    pub group: &'static str,
-    pub resources: &'static [&'static str],
+pub(crate) struct Right {
+    pub(crate) group: &'static str,
+    pub(crate) resources: &'static [&'static str],
     /// Names of the objects; all if empty.
-    pub names: &'static [&'static str],
-    pub verbs: &'static [&'static str],
+    pub(crate) names: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
 }
 
 /// The CustomResourceDefinitions that are compared with our own.
@@ -25,7 +25,7 @@ const DEFINITIONS: &[&str] = &[
 ];
 
 /// Every right in the namespaces that the operator serves, and no more than it uses.
-pub const RIGHTS: &[Right] = &[
+pub(crate) const RIGHTS: &[Right] = &[
     Right {
         group: GROUP,
         resources: &["accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens"],
@@ -87,13 +87,13 @@ pub const RIGHTS: &[Right] = &[
 ];
 
 /// Every right in the operator's own namespace only.
-pub const RIGHTS_AT_HOME: &[Right] = &[
+pub(crate) const RIGHTS_AT_HOME: &[Right] = &[
     // The webhook's certificates, shared by all replicas.
     Right { group: "", resources: &["secrets"], names: &[SECRET], verbs: &["create", "get", "list", "patch", "watch"] },
 ];
 
 /// The rules of a role.
-pub fn rules(rights: &[Right]) -> Value {
+pub(crate) fn rules(rights: &[Right]) -> Value {
     let rule = |Right { group, resources, names, verbs }: &Right| {
         let mut rule = json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
         if !names.is_empty() {

@@ -297,12 +297,25 @@ async fn a_reference_to_another_resource_that_dangles_is_named_and_heals_when_it
         "spec": { "controllerRef": { "name": "slurm" }, "slurmrestd": { "image": "slurmrestd" } },
     });
     assert_eq!(stage.create("restapis", &restapi).await.code, 201);
-    until_reported(&stage, "restapis", "api", "ControllerMissing", &["Controller `slurm/slurm` does not exist", "create it", "spec.controllerRef"])
-        .await;
+    until_reported(
+        &stage,
+        "restapis",
+        "api",
+        "ControllerMissing",
+        &["Controller `slurm/slurm` does not exist", "create it", "spec.controllerRef"],
+    )
+    .await;
     put(&stage, "controllers", "slurm", Some(&slurm)).await;
     let words = ["Accounting `slurm/records` does not exist", "create it", "spec.accountingRef"];
     until_reported(&stage, "controllers", "slurm", "AccountingMissing", &words).await;
-    until_reported(&stage, "restapis", "api", "ControllerNotReady", &["Controller `slurm/slurm` has no configuration yet", "Ready condition"]).await;
+    until_reported(
+        &stage,
+        "restapis",
+        "api",
+        "ControllerNotReady",
+        &["Controller `slurm/slurm` has no configuration yet", "Ready condition"],
+    )
+    .await;
     put(&stage, "accountings", "records", Some(&outside)).await;
     until_reported(&stage, "controllers", "slurm", "PodsNotReady", &[]).await;
     until_reported(&stage, "restapis", "api", "PodsNotReady", &["slurmrestd: 0 of 1"]).await;

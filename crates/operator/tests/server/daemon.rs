@@ -8,7 +8,7 @@ use slipway_api::name;
 use slipway_sim::kubelet::HOST_LABEL;
 
 use crate::stage::cluster::{CONTROLLER, Cluster, is_ready, operator};
-use crate::stage::{Stage, condition, eventually};
+use crate::stage::{Stage, condition, eventually, says};
 
 const NODESET: &str = "worker";
 const LABEL: &str = "example.org/slurm";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, condition, controller, eventually};
+use crate::stage::{Stage, condition, controller, eventually, says, until_condition};
 
 /// The CRD that the Prometheus operator installs, without its schema.
 fn definition() -> Value {

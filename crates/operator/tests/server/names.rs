@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, condition, controller, eventually};
+use crate::stage::{Stage, controller, eventually, until_condition};
 
 /// Name of a Controller whose default cluster name ends with more digits than Slurm can count.
 const MANY_DIGITS: &str = "n1234567890123456789";

@@ -5,7 +5,7 @@ use slipway_api::annotation::{FEATURES, TOPOLOGY};
 use slipway_api::condition::NODE_ANNOTATIONS_APPLIED;
 
 use crate::stage::cluster::{Cluster, operator};
-use crate::stage::{Stage, condition, eventually};
+use crate::stage::{Stage, eventually, says};
 
 const NODESET: &str = "worker";
 

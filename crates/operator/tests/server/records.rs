@@ -8,7 +8,7 @@ use slipway_sim::{
 };
 
 use crate::stage::cluster::{CONTROLLER, Cluster, operator};
-use crate::stage::{Stage, condition, eventually};
+use crate::stage::{Stage, condition, eventually, says};
 
 const NODESET: &str = "worker";
 

@@ -1,7 +1,7 @@
 //! Workers that run and are unknown to Slurm, or that fail again and again, on a real API server: all come back, a few at a time, and replacements
 //! that do not help are repeated with exponential backoff.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;

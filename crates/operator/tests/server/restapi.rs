@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, condition, controller, eventually};
+use crate::stage::{Stage, controller, eventually, says, until_condition};
 
 fn restapi(name: &str, controller: &str, spec: &Value) -> Value {
     let mut object = json!({ "apiVersion": "slinky.slurm.net/v1beta1", "kind": "RestApi", "metadata": { "name": name }, "spec": spec });

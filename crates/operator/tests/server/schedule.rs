@@ -14,7 +14,7 @@ use slipway_api::condition::RESERVATION_CREATED;
 use slipway_sim::reservation::ReservationRecord;
 
 use crate::stage::cluster::{Cluster, operator};
-use crate::stage::{Stage, condition, eventually};
+use crate::stage::{Stage, condition, eventually, says};
 
 const NODESET: &str = "worker";
 const WORKERS: [&str; 3] = ["worker-0", "worker-1", "worker-2"];
@@ -221,7 +221,7 @@ async fn updates(cluster: &Cluster<'_>) {
     // A running reservation can grow and shrink; another start takes effect after its end.
     edit(cluster, &scheduled(in_seconds(7200), "45m", &[])).await;
     until_reserved(cluster, soon, 45, &[], &WORKERS).await;
-    until_reported(cluster, &json!("True"), &json!("Created"), Some(soon), &["is made when it is over"]).await;
+    until_reported(cluster, &json!("True"), &json!("Created"), Some(soon), &["is created when it is over"]).await;
 }
 
 /// The next occurrence works like the first, and between the two no worker is replaced.

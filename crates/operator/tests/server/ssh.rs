@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use slipway_api::annotation::{SSHD_CONF_HASH, SSSD_CONF_HASH};
 
 use crate::stage::cluster::{Cluster, operator};
-use crate::stage::{Stage, condition, controller, eventually};
+use crate::stage::{Stage, condition, controller, eventually, says};
 
 const NODESET: &str = "worker";
 const FILE: &str = "sssd.conf";

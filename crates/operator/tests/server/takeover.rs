@@ -1,7 +1,5 @@
 //! A NodeSet whose workers were created by another operator of this API: they are adopted as they are.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use crate::stage::cluster::{Cluster, operator};

@@ -121,11 +121,11 @@ pub(super) fn judge(proof: &Proof, current: &Current<'_>, now: Timestamp, plan: 
         if proof.nudges < MOST_REPEATS {
             plan.wake_within(LOOK_SOON);
         }
-        return pending("slurmctld was told of the configuration and has not read it yet: see the log of its container `reconfigure`");
+        return pending("slurmctld was notified of the configuration and has not read it yet: see the log of its container `reconfigure`");
     }
     if !current.in_place && !current.was_proven && current.is_older_than_its_pods(read_at, now) {
         plan.wake_within(LOOK_SOON);
-        return pending("slurmctld is up with the configuration, and Slurm has not said so yet");
+        return pending("slurmctld runs with the configuration, and Slurm has not confirmed it yet");
     }
     if proof.behind.is_empty() {
         return proven();
@@ -162,8 +162,8 @@ fn words(behind: &[Behind], workers: usize) -> String {
     let more = if behind.len() > MOST { format!(" and {} more", behind.len() - MOST) } else { String::new() };
     let silent = behind.iter().filter(|worker| !worker.answers).count();
     let why = match silent {
-        0 => "they are told again".to_owned(),
-        silent => format!("{silent} of them do not answer Slurm; they are told again when they do"),
+        0 => "they are reconfigured again".to_owned(),
+        silent => format!("{silent} of them do not respond to Slurm; they are reconfigured when they do"),
     };
     format!("{} of {workers} workers do not run the newest configuration yet ({}{more}): {why}", behind.len(), names.join(", "))
 }

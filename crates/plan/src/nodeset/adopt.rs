@@ -23,6 +23,7 @@ pub struct Orphan {
 /// An orphan of another cluster is not adopted, whatever its name: our Slurm does not know its jobs and would allow its deletion.
 pub(super) fn plan_adoptions(observed: &Observed<'_>, plan: &mut Plan) {
     let (ours, strange): (Vec<_>, Vec<_>) = observed
+        .kubernetes
         .orphans
         .iter()
         .filter(|orphan| !orphan.is_going)

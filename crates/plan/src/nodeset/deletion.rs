@@ -143,7 +143,7 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         Err(why) => {
             let words = format!(
                 "is being deleted and waits: whether a job still names partition `{partition}` is unknown, as {why}; annotate the NodeSet with \
-                 `{FORCE_DELETE}: \"true\"` to go on all the same"
+                 `{FORCE_DELETE}: \"true\"` to continue anyway"
             );
             return plan.report.wait(Reason::Deleting, words);
         }
@@ -176,7 +176,9 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         && let Some(saved_at) = is_unsaved
     {
         plan.wake_within(saved_at.duration_since(*now).unsigned_abs());
-        return plan.report.wait(Reason::Deleting, "is being deleted: Slurm has forgotten its nodes and is about to save that".to_owned());
+        return plan
+            .report
+            .wait(Reason::Deleting, "is being deleted: Slurm has deleted the records of its nodes and is about to save that".to_owned());
     }
     if ours.is_empty() {
         let ends_jobs = match jobs {

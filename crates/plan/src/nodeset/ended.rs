@@ -24,7 +24,8 @@ pub(super) fn plan_ended<'a>(observed: &Observed<'a>, plan: &mut Plan) -> Vec<&'
     let next = turns.min_by(|(at, worker), (other_at, other)| (at, &worker.slot).cmp(&(other_at, &other.slot)));
     if let Some((at, worker)) = next {
         let more = if waiting.len() > 1 { format!("; and {} more like it wait", waiting.len() - 1) } else { String::new() };
-        let why = format!("pod `{}` ended like others before it and is replaced at {}{more}: its log says why", worker.name, written(at));
+        let why =
+            format!("pod `{}` ended like others before it and is replaced at {}{more}; the reason is in its log", worker.name, written(at));
         plan.report.wait(Reason::PodsNotReady, why);
         plan.wake_within(until(at, observed.now));
     }

@@ -225,13 +225,13 @@ fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>,
             let passed = written(start);
             (
                 Reason::ReservationRefused,
-                format!("reservation `{name}` is not made, because its startTime {passed} has passed: set a later one"),
+                format!("reservation `{name}` is not created, because its startTime {passed} has passed: set a later one"),
             )
         };
         return say(ConditionStatus::False, reason, message, Some(start), plan);
     };
     if nodes.is_empty() {
-        let message = format!("reservation `{name}` is made as soon as Slurm knows a worker");
+        let message = format!("reservation `{name}` is created as soon as a worker is registered in Slurm");
         return say(ConditionStatus::False, Reason::ReservationPending, message, Some(start), plan);
     }
     let booking = Booking { is_new: true, start: Some(begins), minutes: wanted.minutes, nodes, flags: wanted.flags.clone() };
@@ -240,7 +240,9 @@ fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>,
             let message = format!("Slurm does not make reservation `{name}` ({why}): {LOOK}");
             say(ConditionStatus::False, Reason::ReservationRefused, message, Some(start), plan);
         }
-        None => say(ConditionStatus::False, Reason::ReservationPending, format!("reservation `{name}` is being made"), Some(start), plan),
+        None => {
+            say(ConditionStatus::False, Reason::ReservationPending, format!("reservation `{name}` is being created"), Some(start), plan)
+        }
     }
 }
 
@@ -266,7 +268,7 @@ fn plan_change(observed: &Observed<'_>, wanted: &Schedule, reserved: &Reserved, 
     };
     let count = reserved.nodes.len();
     let next_one =
-        if has_begun && !has_start { format!("; the one for {} is made when it is over", written(wanted.start)) } else { String::new() };
+        if has_begun && !has_start { format!("; the one for {} is created when it is over", written(wanted.start)) } else { String::new() };
     let (start, end) = (written(reserved.start), written(reserved.end));
     let message = format!("reservation `{name}` has {count} nodes from {start} to {end}{next_one}");
     let made_for = Some(if has_start { wanted.start } else { made_for.unwrap_or(reserved.start) });

@@ -32,7 +32,7 @@ pub(super) fn plan_reach(observed: &Observed<'_>, plan: &mut Plan) {
         Reach::Unasked => return,
         Reach::Unknown { cause, advice } => {
             let message = format!(
-                "what Slurm says about the workers is not known, as {cause}: \
+                "Slurm's data about the workers is not current, because {cause}: \
                  nothing is deleted, drained or undrained until Slurm answers; {advice}"
             );
             (ConditionStatus::False, Reason::SlurmUnknown, message)
@@ -44,11 +44,13 @@ pub(super) fn plan_reach(observed: &Observed<'_>, plan: &mut Plan) {
             );
             (ConditionStatus::False, Reason::SlurmUnknown, message)
         }
-        Reach::Answers => (ConditionStatus::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned()),
+        Reach::Answers => {
+            (ConditionStatus::True, Reason::SlurmAnswers, "Slurm responds, and its data about the workers is current".to_owned())
+        }
         Reach::Fading(good_for) => {
             // No watch event arrives when the snapshot expires.
             plan.wake_within(*good_for + Duration::from_secs(1));
-            (ConditionStatus::True, Reason::SlurmAnswers, "what Slurm says about the workers is known".to_owned())
+            (ConditionStatus::True, Reason::SlurmAnswers, "Slurm responds, and its data about the workers is current".to_owned())
         }
     };
     plan.report.condition_updates.push(ConditionUpdate { type_: SLURM_REACHABLE, status, reason, message });

@@ -75,7 +75,7 @@ pub(super) fn fate_if(StaleNode { node, in_slurm, .. }: &StaleNode, needed: &Nee
     let is_out_of_use = ["Down", "Drain", "NotResponding"].iter().any(|state| in_slurm.has(state));
     let ends_jobs = match () {
         () if in_slurm.is_busy != Answer::No => in_slurm.is_busy.clone(),
-        () if is_settling => Answer::Unknown("Slurm was just told about it".to_owned()),
+        () if is_settling => Answer::Unknown("a command for it was just sent to Slurm".to_owned()),
         () if !is_out_of_use => Answer::Unknown("it may still get one".to_owned()),
         () => needed,
     };
@@ -143,7 +143,7 @@ pub(super) fn without_outdated(creations: Vec<Action>, observed: &Observed<'_>, 
             Fate::Goes(clearance) => {
                 let StaleNode { node, pod, record, .. } = stale_node;
                 let why = format!(
-                    "waits to create pod `{pod}` until Slurm has forgotten node `{node}`, whose record would stay as it is: {}",
+                    "waits to create pod `{pod}` until Slurm has deleted the record of node `{node}`, which would not change: {}",
                     record.differences.join(", ")
                 );
                 plan.report.wait(Reason::WaitingForSlurm, why);
@@ -212,21 +212,21 @@ pub(super) fn plan_saying(observed: &Observed<'_>, plan: &mut Plan) {
                     Update::OnDelete => "when you delete it",
                     Update::Scheduled => "in the scheduled maintenance",
                 };
-                said.push(format!("node `{node}` is not as its pod says ({differs}): the pod is replaced {when}, and its record with it"));
+                said.push(format!("the Slurm record of node `{node}` differs from its pod ({differs}): both are replaced {when}"));
             }
             Some(Live::Kept(why)) => said.push(format!(
-                "node `{node}` is not as its pod says ({differs}) until its record is recreated, and the record stays: {why}"
+                "the Slurm record of node `{node}` differs from its pod ({differs}) and cannot be deleted now: {why}"
             )),
             Some(Live::Hopeless) => said.push(format!(
-                "node `{node}` is not as its pod says ({differs}), and {MOST_TRIES} new records did not change that: look at the logs of its slurmd and \
-                 of slurmctld; it is left as it is"
+                "the Slurm record of node `{node}` differs from its pod ({differs}), and {MOST_TRIES} new ones did too: see the logs of its \
+                 slurmd and of slurmctld; nothing more is done about it"
             )),
             None => {}
         }
     }
     said.extend(unwanted(observed).into_iter().filter_map(|stale_node| match fate(stale_node) {
         Fate::Stays(why) => Some(format!("record of node `{}` stays: {why}", stale_node.node)),
-        Fate::Goes | Fate::Waits(_) => None,
+        Fate::Goes(_) | Fate::Waits(_) => None,
     }));
     if said.is_empty() {
         return;

@@ -61,7 +61,7 @@ pub(super) fn plan_registration(observed: &Observed<'_>, leaving: &BTreeSet<Stri
     let troubled = late.chain(still_wanted(&on_their_way, observed)).collect::<BTreeSet<_>>().len();
     if troubled > 0 {
         let how = match next {
-            _ if !can_be_made(observed) => "none now, as no new one could be made".to_owned(),
+            _ if !can_be_made(observed) => "none now, because no new pod could be created".to_owned(),
             Some((at, worker)) if on_their_way.is_empty() => format!("`{}` is next at {}", worker.name, written(at)),
             _ => format!("on their way: {}", on_their_way.len()),
         };
@@ -77,7 +77,7 @@ fn words(troubled: usize, how: &str, observed: &Observed<'_>) -> String {
     let Observed { policy: Policy { replicas, max_unavailable, .. }, .. } = observed;
     format!(
         "{troubled} of {replicas} workers are not registered in Slurm, which refused them or lost its state: their pods are replaced, at most \
-         {max_unavailable} at a time ({how}); where that does not help, slurmctld's log says why"
+         {max_unavailable} at a time ({how}); if that does not help, see slurmctld's log"
     )
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use slipway_api::{digest, name};
 
-use super::Observed;
+use super::{Kubernetes, Observed, Policy};
 use crate::{Action, Plan};
 
 /// A stored template.
@@ -108,7 +108,7 @@ mod tests {
             Stage, Worker,
             tests::{idle, observed, worker},
         },
-        Kubernetes, Policy, *,
+        *,
     };
 
     fn stored(hash: &str, number: i64, meaning: &str) -> Revision {

@@ -135,12 +135,8 @@ impl Schedule {
 
 fn parse_flag(flag: &str) -> Result<String, String> {
     let known = flag.to_ascii_uppercase();
-    let wrong = || {
-        format!(
-            "{FLAGS}: `{flag}` is no flag that a reservation is made with: write one word for each, such as `{}`",
-            FOLLOWED.join("`, `")
-        )
-    };
+    let wrong =
+        || format!("{FLAGS}: `{flag}` is no flag for a new reservation: write one word for each, such as `{}`", FOLLOWED.join("`, `"));
     if FOLLOWED.iter().chain(&TAKEN).any(|flag| *flag == known) { Ok(known) } else { Err(wrong()) }
 }
 

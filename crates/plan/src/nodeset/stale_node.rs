@@ -16,6 +16,7 @@ use crate::{
 /// Sets DOWN, in one call, the nodes that may get or have jobs although their pod is gone or has ended. Returns them.
 pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
     let stale_nodes = observed
+        .slurm
         .stale_nodes
         .iter()
         .filter(|stale_node| may_hold_jobs(&stale_node.in_slurm))
@@ -53,6 +54,7 @@ pub(super) fn without_stale_nodes(creations: Vec<Action>, observed: &Observed<'_
     for creation in creations {
         let stale_node_of = |pod: &String, node: &String| {
             observed
+                .slurm
                 .stale_nodes
                 .iter()
                 .find(|stale_node| (stale_node.pod == *pod || stale_node.node == *node) && may_hold_jobs(&stale_node.in_slurm))

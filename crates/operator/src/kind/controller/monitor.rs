@@ -26,7 +26,7 @@ use crate::world::{
     error::Error,
 };
 
-const NOT_SERVED: &str = "spec.metrics.serviceMonitor: no ServiceMonitor is made, as this cluster does not know the kind \
+const NOT_SERVED: &str = "spec.metrics.serviceMonitor: no ServiceMonitor is created, because this cluster does not have the kind \
     (monitoring.coreos.com/v1): install the Prometheus operator, or set spec.metrics.serviceMonitor.enabled to false";
 
 /// Makes the ServiceMonitor of a Controller match `wanted`, if its kind is served. Returns a message for the user, if there is one.
@@ -57,7 +57,7 @@ async fn try_keep(controller: &SlurmController, wanted: Option<Child>, context: 
         (None, _) => {}
         (Some(_), Some(live)) if !has_some && !is_left_behind(&live, &name) => {
             return Ok(Some(format!(
-                "spec.metrics.serviceMonitor: {key} exists and was not made for this Controller: delete or rename it"
+                "spec.metrics.serviceMonitor: {key} exists and was not created for this Controller: delete or rename it"
             )));
         }
         (Some(child), live) => {

@@ -139,7 +139,7 @@ async fn release(nodeset: &NodeSet, context: &Context) -> Result<Next, Error> {
         Kind::Normal,
         "Released",
         "Delete",
-        "it has nothing more to wait for in Slurm: it goes, and its lines in slurm.conf follow",
+        "Slurm has no job and no record of it any more: the NodeSet is deleted, then its lines in slurm.conf",
     );
     Ok(Next::OnChange)
 }

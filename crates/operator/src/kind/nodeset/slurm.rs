@@ -89,9 +89,11 @@ impl<'a> Cluster<'a> {
         };
         match self.told(node) {
             // A command has not taken effect yet. Until then the node gets no further command and its pod is not deleted.
-            Some(told) if !shows(&known, &told) => {
-                InSlurm { hold: Hold::Unknown, is_drained: Answer::Unknown("Slurm was just told about its node".to_owned()), ..known }
-            }
+            Some(told) if !shows(&known, &told) => InSlurm {
+                hold: Hold::Unknown,
+                is_drained: Answer::Unknown("a command for its node was just sent to Slurm".to_owned()),
+                ..known
+            },
             _ => known,
         }
     }
@@ -264,7 +266,7 @@ impl<'a> Cluster<'a> {
 fn seen(reservation: &Reservation) -> Seen {
     let Reservation { start_time, end_time, node_list, flags, .. } = reservation;
     let (Some(start), Some(end)) = (start_time.moment(), end_time.moment()) else {
-        return Seen::Unknown("Slurm does not tell when it begins and ends".to_owned());
+        return Seen::Unknown("Slurm does not report its start and end".to_owned());
     };
     // A reservation that lost its last node has an empty list.
     let nodes = if node_list.is_empty() { Ok(BTreeSet::new()) } else { Hostlist::parse(node_list).map(|nodes| nodes.names().collect()) };

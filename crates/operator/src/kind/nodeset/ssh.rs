@@ -62,7 +62,7 @@ pub(super) fn doubt(nodeset: &NodeSet, context: &Context) -> Option<Finding> {
     let slurm_conf = String::from_utf8_lossy(files.get(image::SLURM_CONF)?);
     let words = || {
         format!(
-            "spec.ssh is enabled, and nobody can log in, because slurm.conf has no `PrologFlags=Contain`: add that line to spec.extraConf \
+            "spec.ssh is enabled, and no user can log in, because slurm.conf has no `PrologFlags=Contain`: add that line to spec.extraConf \
              of Controller `{controller}`"
         )
     };

@@ -1,6 +1,6 @@
 //! A Slurm cluster with a simulated slurmrestd and worker pods that do not run, in a namespace of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use slipway_sim::partition::PartitionRecord;
 use slipway_sim::{Kubelet, Release, Served, Sim};
 use slipway_slurm::rest::clock::Clock as SlurmClock;
 
-use super::{Answer, Operator, Stage, eventually};
+use super::{Answer, Operator, Stage, eventually, until_condition};
 
 /// Name of the Controller of every cluster: clusters differ by namespace.
 pub const CONTROLLER: &str = "x";

@@ -42,7 +42,10 @@ fn whoever_waits_says_until_when_and_looks_again_then() {
     let plan = plan(&worker(0, Stage::Ended, unregistered()), 5, 3);
     assert_eq!(plan.wake_after, Some(Duration::from_secs(13)));
     assert_eq!(plan.report.reason(), Reason::PodsNotReady);
-    assert_eq!(plan.report.message(), "pod `w-0` ended like others before it and is replaced at 1970-01-01T00:00:16Z: its log says why");
+    assert_eq!(
+        plan.report.message(),
+        "pod `w-0` ended like others before it and is replaced at 1970-01-01T00:00:16Z; the reason is in its log"
+    );
 }
 
 #[test]

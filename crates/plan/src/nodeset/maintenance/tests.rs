@@ -124,8 +124,8 @@ fn a_new_one_is_whole_and_a_change_never_makes_one() {
 #[rstest]
 #[case::there(there(60, 90, &[], &["w-0"]), made_for(60), 0, ConditionStatus::True, Reason::Created, 60, &["1 nodes from"])]
 #[case::edited_and_not_yet_moved(there(50, 80, &[], &["w-0"]), made_for(50), 0, ConditionStatus::True, Reason::Created, 50, &[])]
-#[case::edited_while_it_runs(there(-10, 20, &[], &["w-0"]), made_for(-10), 0, ConditionStatus::True, Reason::Created, -10, &["is made when it is over"])]
-#[case::being_made(Seen::Absent, None, 0, ConditionStatus::False, Reason::ReservationPending, 60, &["is being made"])]
+#[case::edited_while_it_runs(there(-10, 20, &[], &["w-0"]), made_for(-10), 0, ConditionStatus::True, Reason::Created, -10, &["is created when it is over"])]
+#[case::being_made(Seen::Absent, None, 0, ConditionStatus::False, Reason::ReservationPending, 60, &["is being created"])]
 #[case::over(Seen::Absent, made_for(60), 100, ConditionStatus::False, Reason::NotExists, 60, &["is over", "another startTime"])]
 #[case::late(Seen::Absent, None, 100, ConditionStatus::False, Reason::ReservationRefused, 60, &["has passed", "set a later one"])]
 #[case::unknown(Seen::Unknown("?".into()), made_for(60), 0, ConditionStatus::True, Reason::Created, 60, &["was there"])]
@@ -219,7 +219,7 @@ fn nodes_are_those_that_slurm_knows() {
     assert_eq!(words(&planned_with(&absent, &workers, &[], 3, 0)), ["reserve w-0, w-2 in `R`"]);
     let none = planned_with(&absent, &[worker(0, Stage::Starting, unregistered())], &[], 1, 0);
     assert_eq!(words(&none), [""; 0]);
-    assert!(condition_update(&none).2.contains("as soon as Slurm knows a worker"));
+    assert!(condition_update(&none).2.contains("as soon as a worker is registered"));
     let half_known = [worker(0, Stage::Ready, idle()), worker(1, Stage::Ready, unknown())];
     assert_eq!(words(&planned_with(&absent, &half_known, &[], 2, 0)), [""; 0]);
 }

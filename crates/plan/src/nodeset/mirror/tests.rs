@@ -10,7 +10,7 @@ use slipway_api::{
 
 use super::*;
 use crate::{
-    Marks,
+    Action, Marks,
     gate::Answer,
     nodeset::{
         Finish, Host, InSlurm, Shown, nodeset,

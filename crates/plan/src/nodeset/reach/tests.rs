@@ -40,7 +40,7 @@ fn whoever_does_not_know_says_what_is_left_undone_and_what_helps() {
     let advice = "look at RestApi `n/x` and its pods".to_owned();
     assert_eq!(
         said(Reach::Unknown { cause, advice }).0.unwrap().message,
-        "what Slurm says about the workers is not known, as slurmrestd cannot be reached: connection refused: \
+        "Slurm's data about the workers is not current, because slurmrestd cannot be reached: connection refused: \
          nothing is deleted, drained or undrained until Slurm answers; look at RestApi `n/x` and its pods"
     );
 }

@@ -91,7 +91,7 @@ fn a_record_that_says_something_else_is_deleted_before_its_pod_is_made() {
     assert_eq!(words(&plan), ["forget w-0", "create pod `w-1`"]);
     assert_eq!(
         plan.report.message(),
-        "waits to create pod `w-0` until Slurm has forgotten node `w-0`, whose record would stay as it is: RealMemory is 1 and not 2"
+        "waits to create pod `w-0` until Slurm has deleted the record of node `w-0`, which would not change: RealMemory is 1 and not 2"
     );
 }
 
@@ -131,7 +131,7 @@ fn it_is_drained_and_replaced_like_any_other() {
     note_outdated(&mut workers, &ReplacementBackoff::new());
     let plan = nodeset(observed(&workers, 1));
     assert_eq!(words(&plan), ["drain w-0: Pod is pending termination for update"]);
-    let message = "node `w-0` is not as its pod says (x): the pod is replaced when its jobs have ended, and its record with it";
+    let message = "the Slurm record of node `w-0` differs from its pod (x): both are replaced when its jobs have ended";
     assert_eq!(said(&plan), message);
     let drained = InSlurm { reason: format!("{REASON_PREFIX}{UPDATE}"), states: vec!["Idle", "Drain"], ..drained() };
     let mut workers = [live(drained, free(&["x"]))];
@@ -158,7 +158,9 @@ fn what_does_not_help_is_not_done_for_ever_and_it_is_said() {
     assert!(last[0].is_current);
     let plan = nodeset(observed(&last, 1).with(|it| it.backoff = &backoff));
     assert_eq!(words(&plan), [""; 0]);
-    assert!(said(&plan).contains("node `w-0` is not as its pod says (RealMemory is 1 and not 2), and 2 new records did not change that"));
+    assert!(
+        said(&plan).contains("the Slurm record of node `w-0` differs from its pod (RealMemory is 1 and not 2), and 2 new ones did too")
+    );
     // A matching record resets the counter.
     let well = [live(idle(), free(&[]))];
     backoff.saw(&well, now);

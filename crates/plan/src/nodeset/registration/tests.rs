@@ -85,7 +85,7 @@ fn nobody_is_replaced_where_no_new_pod_would_come(#[case] problem: Option<crate:
         it.now = at(600);
     }));
     assert_eq!(words(&plan), [""; 0]);
-    assert!(plan.report.waits.iter().any(|wait| wait.why.contains("none now, as no new one could be made")), "{:?}", plan.report);
+    assert!(plan.report.waits.iter().any(|wait| wait.why.contains("none now, because no new pod could be created")), "{:?}", plan.report);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_cluster_that_lost_its_state_says_how_many_and_what_is_done() {
     assert_eq!(
         plan.report.message(),
         "20 of 20 workers are not registered in Slurm, which refused them or lost its state: their pods are replaced, at most 5 at a time \
-         (on their way: 5); where that does not help, slurmctld's log says why"
+         (on their way: 5); if that does not help, see slurmctld's log"
     );
 }
 
