@@ -60,7 +60,7 @@ fn sentences(code: TokenStream, found: &mut Vec<String>) {
 }
 
 fn is_sentence(text: &str) -> bool {
-    let is_word = |word: &&str| word.chars().filter(|letter| letter.is_ascii_lowercase()).count() > 1;
+    let is_word = |word: &&str| word.chars().filter(char::is_ascii_lowercase).count() > 1;
     text.split_whitespace().filter(is_word).count() > 2
 }
 
@@ -74,7 +74,9 @@ fn every_sentence_for_users_is_in_one_text() {
             sentences(fs::read_to_string(&file).unwrap().parse().unwrap(), &mut found);
             if !found.is_empty() {
                 writeln!(text, "\n{name}/{}", file.strip_prefix(root.join("src")).unwrap().display()).unwrap();
-                found.iter().for_each(|sentence| writeln!(text, "  {}", sentence.replace('\n', "\n  ")).unwrap());
+                for sentence in found {
+                    writeln!(text, "  {}", sentence.replace('\n', "\n  ")).unwrap();
+                }
             }
         }
     }

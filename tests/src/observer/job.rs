@@ -63,7 +63,7 @@ impl Ledger {
                     lost(before.id, "went back from RUNNING to PENDING".to_owned());
                 }
                 Some(after) if before.state == "RUNNING" && after.state == "RUNNING" && after.started != before.started => {
-                    lost(before.id, "was started anew".to_owned());
+                    lost(before.id, "was restarted".to_owned());
                 }
                 _ => {}
             }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(losses(&[Some(seen("RUNNING")), None]), ["vanished from Slurm's table while it was RUNNING"]);
         assert_eq!(losses(&[Some(seen("PENDING")), None]), ["vanished from Slurm's table while it was PENDING"]);
         assert_eq!(losses(&[Some(seen("RUNNING")), Some(seen("PENDING"))]), ["went back from RUNNING to PENDING"]);
-        assert_eq!(losses(&[Some(seen("RUNNING")), Some(Seen { started: 200, ..seen("RUNNING") })]), ["was started anew"]);
+        assert_eq!(losses(&[Some(seen("RUNNING")), Some(Seen { started: 200, ..seen("RUNNING") })]), ["was restarted"]);
         assert_eq!(losses(&[Some(seen("RUNNING")), Some(seen("NODE_FAIL"))]), ["ended NODE_FAIL"]);
         assert_eq!(losses(&[Some(seen("CANCELLED"))]), ["ended CANCELLED"]);
         assert_eq!(losses(&[Some(Seen { restarts: 1, ..seen("COMPLETED") })]), ["was requeued"]);

@@ -22,14 +22,14 @@ const FILES: &str = "slurm-files";
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     InPlace,
-    Anew,
+    NewPod,
 }
 
 impl Mode {
     fn costs(self) -> Counts {
         match self {
             Self::InPlace => Counts { starts: 0, reconfigures: 1 },
-            Self::Anew => Counts { starts: 1, reconfigures: 0 },
+            Self::NewPod => Counts { starts: 1, reconfigures: 0 },
         }
     }
 }
@@ -249,7 +249,7 @@ async fn every_change_takes_effect_exactly_once_by_a_new_pod() {
     let ground = Ground::up("by-new-pod", 2).await.unwrap();
     let (mut scenario, job) = scenario(&ground).await;
     let since = Instant::now();
-    scenario.mode = Mode::Anew;
+    scenario.mode = Mode::NewPod;
     scenario.patch(&format!("controllers.slinky.slurm.net/{CONTROLLER}"), &json!({ "spec": { "inplaceReconfigure": false } }));
     scenario.took_effect_once("the other mode", since, &Effect::config("KillWait")).await;
     every_change_takes_effect_once(&mut scenario, 2).await;

@@ -101,7 +101,7 @@ async fn what_is_orphaned_is_adopted_as_it_is_and_goes_with_its_namespace() {
     assert_eq!(left(&slurm), before, "what was orphaned stays as it is");
     assert_eq!(acts(&audit), Vec::<String>::new(), "the operator acted on what it does not own any more");
     second_life(&ground, &slurm, job).await;
-    assert_eq!(left(&slurm), before, "all were adopted: none was made anew");
+    assert_eq!(left(&slurm), before, "all were adopted: none was recreated");
     assert_eq!(workers(&slurm), orphans, "workers keep their pods, and with them their jobs");
 
     let started = Instant::now();

@@ -87,7 +87,7 @@ pub fn golden(cache: &Cache, progress: Progress, archives: &[Archive]) -> Result
     mark_used(&unfinished);
     fs::rename(&unfinished, &place).context(|| format!("could not keep {}", place.display()))?;
     prune(templates);
-    step.done_with(format!("{} of {} anew", changes.import.len(), wanted.len()));
+    step.done_with(format!("{} of {} rebuilt", changes.import.len(), wanted.len()));
     Ok(place)
 }
 

@@ -38,7 +38,7 @@ impl Store {
         store.buildah().args(["rm", "--all"]).log(&log).run(step).map_err(|_| {
             Failure::new("the store of image layers could not be opened")
                 .with_log(&log)
-                .advise(format!("remove {} and run the same command again; the images are then made anew", store.root.display()))
+                .advise(format!("remove {} and run the same command again; the images are then rebuilt", store.root.display()))
         })?;
         Ok(store)
     }

@@ -36,7 +36,7 @@ pub struct Claim {
 /// Owner of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keeper {
-    Nobody,
+    Unowned,
     /// The NodeSet: the claim is deleted with it.
     NodeSet,
     /// The pod with this UID: the claim is deleted with it.
@@ -58,7 +58,7 @@ impl Claim {
             _ if self.is_going => true,
             Keeper::Pod(uid) => workers.get(&self.pod).is_none_or(|worker| worker.uid != *uid),
             Keeper::Former => true,
-            Keeper::Nobody | Keeper::NodeSet | Keeper::Other(_) => false,
+            Keeper::Unowned | Keeper::NodeSet | Keeper::Other(_) => false,
         }
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn plan_claims(observed: &Observed<'_>, leaving: &Leaving, plan: &mut
     let ClaimRetention { when_deleted, when_scaled } = observed.policy.retention;
     let workers = by_claimant(observed);
     let takes_along = |worker: &Worker| when_scaled == Retention::Delete && scaled.contains(&worker.name) && deleted.contains(&worker.uid);
-    let kept = if when_deleted == Retention::Delete { Keeper::NodeSet } else { Keeper::Nobody };
+    let kept = if when_deleted == Retention::Delete { Keeper::NodeSet } else { Keeper::Unowned };
     let mut handed: BTreeMap<String, Vec<ClaimId>> = BTreeMap::new();
     let mut changes = Vec::new();
     for claim in observed.kubernetes.claims.iter().filter(|claim| !claim.is_lost(&workers)) {

@@ -69,7 +69,7 @@ pub fn deletion(remains: &Remains<'_>) -> Plan {
     let mut plan = Plan::default();
     if remains.is_moot() {
         // No job is left to be killed, or the pods stay.
-        plan.actions.extend(release(Deed::new(RELEASE.to_owned(), Answer::No)));
+        plan.actions.extend(release(&Deed::new(RELEASE.to_owned(), Answer::No)));
         return plan;
     }
     // At once: Slurm deletes no reserved node, and no worker is updated any more.
@@ -186,14 +186,14 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
             Ok(_) => Answer::Yes,
             Err(why) => Answer::Unknown(why.clone()),
         };
-        plan.actions.extend(release(Deed { may_end_jobs: is_forced, ..Deed::new(RELEASE.to_owned(), ends_jobs) }));
+        plan.actions.extend(release(&Deed { may_end_jobs: is_forced, ..Deed::new(RELEASE.to_owned(), ends_jobs) }));
         return;
     }
     let fates: Vec<(&str, Fate)> = ours.iter().map(|stale_node| (stale_node.node.as_str(), record::fate(stale_node))).collect();
     let clearance = |stale_node: &StaleNode| match record::fate(stale_node) {
         Fate::Goes(clearance) => Some(clearance),
         // A forced deletion ignores who needs the record. Slurm itself still keeps a node that is reserved or has a job.
-        Fate::Waits(_) | Fate::Stays(_) if is_forced => record::fate_if(stale_node, &Needed::ByNobody).clearance(),
+        Fate::Waits(_) | Fate::Stays(_) if is_forced => record::fate_if(stale_node, &Needed::ByNone).clearance(),
         Fate::Waits(_) | Fate::Stays(_) => None,
     };
     let cleared = Clearance::for_all(ours.iter().filter_map(|stale_node| Some((stale_node.node.clone(), clearance(stale_node)?))));
@@ -202,19 +202,18 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
         Fate::Waits(_) | Fate::Goes(_) => None,
     });
     let waits = || fates.iter().find_map(|(_, fate)| if let Fate::Waits(why) = fate { Some(why.clone()) } else { None });
-    let words = match kept.or_else(waits) {
-        Some(why) => format!("is being deleted and waits: {why}"),
-        None => {
-            let nodes = cleared.as_ref().map(|(nodes, _)| nodes.join(", ")).unwrap_or_default();
-            format!("is being deleted: Slurm is asked to delete the records of {nodes}")
-        }
+    let words = if let Some(why) = kept.or_else(waits) {
+        format!("is being deleted and waits: {why}")
+    } else {
+        let nodes = cleared.as_ref().map(|(nodes, _)| nodes.join(", ")).unwrap_or_default();
+        format!("is being deleted: Slurm is asked to delete the records of {nodes}")
     };
     plan.report.wait(Reason::Deleting, words);
     plan.actions.extend(cleared.map(|(nodes, clearance)| Action::Forget { nodes, clearance }));
 }
 
-fn release(deed: Deed) -> Option<Action> {
-    gate(&deed).clearance().map(|clearance| Action::Release { clearance })
+fn release(deed: &Deed) -> Option<Action> {
+    gate(deed).clearance().map(|clearance| Action::Release { clearance })
 }
 
 #[cfg(test)]
@@ -295,9 +294,9 @@ mod tests {
 
     #[test]
     fn not_knowing_waits() {
-        let unknown_jobs = Remains { jobs: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
+        let unknown_jobs = Remains { jobs: Err("Slurm does not respond".into()), ..remains(&[], &[], &[]) };
         assert_eq!(words(&unknown_jobs), [""; 0]);
-        let unknown_records = Remains { stale_nodes: Err("nobody answers".into()), ..remains(&[], &[], &[]) };
+        let unknown_records = Remains { stale_nodes: Err("Slurm does not respond".into()), ..remains(&[], &[], &[]) };
         assert_eq!(words(&unknown_records), [""; 0]);
         let forced =
             Remains { jobs: Err("?".into()), stale_nodes: Err("?".into()), job_policy: JobPolicy::KillNow, ..remains(&[], &[], &[]) };
@@ -377,7 +376,7 @@ mod tests {
         assert_eq!(words(&busy), ["unreserve `R`", "drain w-0: NodeSet is being deleted"]);
         assert_eq!(words(&with(&ours, &stale_nodes)), ["unreserve `R`"]);
         assert!(deletion(&with(&ours, &stale_nodes)).report.message().contains("reservation `R` is being deleted"));
-        let unknown = maintenance(Seen::Unknown("nobody answers".into()));
+        let unknown = maintenance(Seen::Unknown("Slurm does not respond".into()));
         assert_eq!(words(&with(&unknown, &stale_nodes)), [""; 0]);
         // A refusal is reported, and a forced deletion continues.
         let told = Told { booking: None, refusal: Some("error 2055".into()), again_in: Duration::from_secs(5) };

@@ -241,7 +241,7 @@ fn plan_new(observed: &Observed<'_>, wanted: &Schedule, nodes: BTreeSet<String>,
             say(ConditionStatus::False, Reason::ReservationRefused, message, Some(start), plan);
         }
         None => {
-            say(ConditionStatus::False, Reason::ReservationPending, format!("reservation `{name}` is being created"), Some(start), plan)
+            say(ConditionStatus::False, Reason::ReservationPending, format!("reservation `{name}` is being created"), Some(start), plan);
         }
     }
 }

@@ -60,7 +60,7 @@ mod tests {
 
     fn on(node: &str, phase: Phase) -> Worker {
         let host = (!node.is_empty()).then(|| Host { name: node.to_owned(), ..Host::default() });
-        Worker { phase, host, ..worker(3, Stage::Starting, crate::nodeset::InSlurm::unknown("nobody asked")) }
+        Worker { phase, host, ..worker(3, Stage::Starting, crate::nodeset::InSlurm::unknown("Slurm was not asked")) }
     }
 
     #[rstest]

@@ -31,7 +31,7 @@ pub struct Record {
 /// Use of a record by others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Needed {
-    ByNobody,
+    ByNone,
     /// The user of the record, such as ``reservation `maintenance` names it``.
     By(String),
     /// The reason why that is unknown.
@@ -69,7 +69,7 @@ pub(super) fn fate_if(StaleNode { node, in_slurm, .. }: &StaleNode, needed: &Nee
     let needed = match needed {
         Needed::By(whom) => return Fate::Stays(whom.clone()),
         Needed::Unknown(why) => Answer::Unknown(why.clone()),
-        Needed::ByNobody => Answer::No,
+        Needed::ByNone => Answer::No,
     };
     let is_settling = in_slurm.hold == Hold::Unknown;
     let is_out_of_use = ["Down", "Drain", "NotResponding"].iter().any(|state| in_slurm.has(state));

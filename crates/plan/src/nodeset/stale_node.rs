@@ -3,7 +3,7 @@
 //! A node that is set DOWN gets no job, and its jobs are requeued. That kills no job: nothing can run without a pod. A terminating pod does this
 //! itself; this is for pods that could not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use slipway_api::{condition::Reason, slurm_node::POD_GONE};
 
@@ -35,9 +35,11 @@ pub(super) fn set_down<'a>(stale_nodes: impl Iterator<Item = &'a StaleNode>) -> 
 }
 
 fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> (BTreeSet<String>, Option<Action>) {
-    let cleared: BTreeMap<String, Clearance> =
+    let mut cleared: Vec<(String, Clearance)> =
         nodes.filter_map(|(node, in_slurm)| Some((node.clone(), clearance(node, in_slurm)?))).collect();
-    let nodes = cleared.keys().cloned().collect();
+    cleared.sort_by(|(one, _), (other, _)| one.cmp(other));
+    cleared.dedup_by(|(one, _), (other, _)| one == other);
+    let nodes = cleared.iter().map(|(node, _)| node.clone()).collect();
     let set_down = |(nodes, clearance)| Action::SetDown { nodes, reason: POD_GONE.to_owned(), clearance };
     (nodes, Clearance::for_all(cleared).map(set_down))
 }

@@ -101,7 +101,7 @@ fn by_others(in_slurm: InSlurm) -> InSlurm {
 
 pub(super) fn stale_node(ordinal: u32, in_slurm: InSlurm) -> StaleNode {
     let name = name::worker_pod("w", ordinal);
-    StaleNode { node: name.clone(), pod: name, in_slurm, record: Record { needed: Needed::ByNobody, ..Record::default() }, info: None }
+    StaleNode { node: name.clone(), pod: name, in_slurm, record: Record { needed: Needed::ByNone, ..Record::default() }, info: None }
 }
 
 fn at(seconds: i64) -> Timestamp {

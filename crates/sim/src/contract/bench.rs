@@ -90,9 +90,9 @@ impl Bench {
     }
 
     /// Waits until `is` holds for a worker.
-    pub async fn until_node(&self, index: usize, wish: &str, is: impl Fn(&Node) -> bool) -> Result<Node, String> {
+    pub async fn until_node(&self, index: usize, what: &str, is: impl Fn(&Node) -> bool) -> Result<Node, String> {
         let name = self.worker(index)?;
-        eventually(wish, async || match self.client.node(&name).await {
+        eventually(what, async || match self.client.node(&name).await {
             Ok(node) if is(&node) => Ok(node),
             Ok(node) => Err(format!("`{name}` is {} ({})", node.state, node.reason)),
             Err(error) => Err(error.to_string()),
@@ -101,8 +101,8 @@ impl Bench {
     }
 
     /// Waits until `is` holds for a job.
-    pub async fn until_job(&self, id: u64, wish: &str, is: impl Fn(&Job) -> bool) -> Result<Job, String> {
-        eventually(wish, async || match self.client.job(id).await {
+    pub async fn until_job(&self, id: u64, what: &str, is: impl Fn(&Job) -> bool) -> Result<Job, String> {
+        eventually(what, async || match self.client.job(id).await {
             Ok(job) if is(&job) => Ok(job),
             Ok(job) => Err(format!("job {id} is {} ({})", job.job_state, job.state_reason)),
             Err(error) => Err(error.to_string()),
@@ -167,12 +167,12 @@ impl Bench {
 }
 
 /// Polls until the answer is `Ok`; reports the last `Err` on timeout.
-pub(super) async fn eventually<T, F: Future<Output = Result<T, String>>>(wish: &str, ask: impl Fn() -> F) -> Result<T, String> {
+pub(super) async fn eventually<T, F: Future<Output = Result<T, String>>>(what: &str, ask: impl Fn() -> F) -> Result<T, String> {
     let until = Instant::now() + PATIENCE;
     loop {
         match ask().await {
             Ok(answer) => return Ok(answer),
-            Err(missing) if Instant::now() > until => return Err(format!("waited {} s for {wish}: {missing}", PATIENCE.as_secs())),
+            Err(missing) if Instant::now() > until => return Err(format!("waited {} s for {what}: {missing}", PATIENCE.as_secs())),
             Err(_) => tokio::time::sleep(POLL).await,
         }
     }

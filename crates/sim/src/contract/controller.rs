@@ -29,7 +29,7 @@ pub(super) async fn counters_are_told(bench: &Bench) -> Result<(), String> {
 pub(super) async fn a_reconfigure_reaches_every_worker(bench: &Bench) -> Result<(), String> {
     let asked_at = fine(bench.client.diag().await)?.req_time;
     fine(bench.client.reconfigure().await)?;
-    eventually("every slurmd to have started anew", async || {
+    eventually("every slurmd to have restarted", async || {
         for index in 0..2 {
             let node = bench.node(index).await?;
             let started = node.slurmd_start_time;

@@ -67,7 +67,7 @@ pub struct Keeper {
     pub(super) loss_since: Option<Instant>,
     failures: u32,
     published: watch::Sender<Arc<Snapshot>>,
-    wishes: Arc<Wishes>,
+    requests: Arc<Requests>,
 }
 
 /// Timestamps from which to request changes.
@@ -100,7 +100,7 @@ pub(super) struct Due {
 }
 
 #[derive(Default)]
-struct Wishes {
+struct Requests {
     soon: Notify,
     /// The next read requests all nodes, not only changes.
     whole: AtomicBool,
@@ -115,7 +115,7 @@ struct Wishes {
 #[derive(Clone)]
 pub struct Handle {
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    wishes: Arc<Wishes>,
+    requests: Arc<Requests>,
 }
 
 impl Handle {
@@ -132,31 +132,31 @@ impl Handle {
 
     /// Requests a read now, after a write.
     pub fn read_soon(&self) {
-        self.wishes.soon.notify_one();
+        self.requests.soon.notify_one();
     }
 
     /// Requests a read of nodes, queue and reservations now, before a decision that must not miss a job submitted a moment ago.
     pub fn read_queue_soon(&self) {
-        self.wishes.with_queue.store(true, Ordering::SeqCst);
-        self.wishes.soon.notify_one();
+        self.requests.with_queue.store(true, Ordering::SeqCst);
+        self.requests.soon.notify_one();
     }
 
     /// Requests a read of nodes and reservations now, after a reservation was written.
     pub fn read_reservations_soon(&self) {
-        self.wishes.with_reservations.store(true, Ordering::SeqCst);
-        self.wishes.soon.notify_one();
+        self.requests.with_reservations.store(true, Ordering::SeqCst);
+        self.requests.soon.notify_one();
     }
 
     /// Requests a read of all nodes now, to see what Slurm may not count as a change: slurmd's new start time appears a moment after everything else
     /// of a reconfigure, within the same second; and the deletion of the last node is never reported.
     pub fn read_all_soon(&self) {
-        self.wishes.whole.store(true, Ordering::SeqCst);
-        self.wishes.soon.notify_one();
+        self.requests.whole.store(true, Ordering::SeqCst);
+        self.requests.soon.notify_one();
     }
 
     /// Sets the nodes to follow: they are read singly while the whole list is read rarely.
     pub fn follow(&self, names: BTreeSet<NodeName>) {
-        *self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.requests.followed.lock().unwrap_or_else(PoisonError::into_inner) = names;
     }
 }
 
@@ -166,7 +166,7 @@ impl Keeper {
         let now = Instant::now();
         let snapshot = Snapshot::empty(pace.good_for);
         let (published, snapshots) = watch::channel(Arc::new(snapshot.clone()));
-        let wishes = Arc::new(Wishes::default());
+        let requests = Arc::new(Requests::default());
         let keeper = Self {
             client,
             pace,
@@ -177,28 +177,28 @@ impl Keeper {
             loss_since: None,
             failures: 0,
             published,
-            wishes: Arc::clone(&wishes),
+            requests: Arc::clone(&requests),
         };
-        (keeper, Handle { snapshots, wishes })
+        (keeper, Handle { snapshots, requests })
     }
 
     /// Reads until all handles are dropped.
     pub async fn run(mut self) {
         loop {
             let next = self.due.nodes.min(self.due.followed).min(self.due.jobs).min(self.due.reservations);
-            let wishes = Arc::clone(&self.wishes);
+            let requests = Arc::clone(&self.requests);
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
-                () = wishes.soon.notified() => {
+                () = requests.soon.notified() => {
                     self.due.nodes = Instant::now();
-                    if wishes.whole.swap(false, Ordering::SeqCst) {
+                    if requests.whole.swap(false, Ordering::SeqCst) {
                         self.gates.nodes = None;
                     }
-                    if wishes.with_queue.swap(false, Ordering::SeqCst) {
+                    if requests.with_queue.swap(false, Ordering::SeqCst) {
                         self.due.jobs = self.due.nodes;
                         self.due.reservations = self.due.nodes;
                     }
-                    if wishes.with_reservations.swap(false, Ordering::SeqCst) {
+                    if requests.with_reservations.swap(false, Ordering::SeqCst) {
                         (self.gates.reservations, self.due.reservations) = (None, self.due.nodes);
                     }
                 }
@@ -216,7 +216,7 @@ impl Keeper {
         if self.due.nodes <= now {
             self.read_nodes().await?;
         } else if self.due.followed <= now {
-            let followed = self.wishes.followed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let followed = self.requests.followed.lock().unwrap_or_else(PoisonError::into_inner).clone();
             self.read_followed(&followed).await?;
         }
         // Changed nodes make the queue due slightly after `now`. No snapshot may have the nodes without the queue.

@@ -52,7 +52,7 @@ pub(super) fn observe_claims(nodeset: &NodeSet, context: &Context) -> Vec<Claim>
         .collect();
     for claim in going(nodeset, context) {
         let Some(pod) = pod_of(&claim) else { continue };
-        claims.push(Claim { name: claim, uid: String::new(), pod, is_going: true, keeper: Keeper::Nobody });
+        claims.push(Claim { name: claim, uid: String::new(), pod, is_going: true, keeper: Keeper::Unowned });
     }
     claims.sort_by(|one, other| one.name.cmp(&other.name));
     claims
@@ -80,10 +80,10 @@ fn keeper(claim: &ClaimView, nodeset: &NodeSet, pod: &str) -> Keeper {
         _ if owner.kind == "NodeSet" && owner.api_version.starts_with(GROUP) && owner.name == nodeset.name_any() => Keeper::Former,
         _ if owner.kind == "Pod" && owner.api_version == "v1" && is_worker(&owner.name) => Keeper::Pod(owner.uid.clone()),
         _ if owner.controller == Some(true) => Keeper::Other(format!("{} `{}`", owner.kind, owner.name)),
-        _ => Keeper::Nobody,
+        _ => Keeper::Unowned,
     };
-    let mut keepers = claim.owner_references().iter().map(read).filter(|keeper| *keeper != Keeper::Nobody);
-    keepers.next().unwrap_or(Keeper::Nobody)
+    let mut keepers = claim.owner_references().iter().map(read).filter(|keeper| *keeper != Keeper::Unowned);
+    keepers.next().unwrap_or(Keeper::Unowned)
 }
 
 /// Reports once for each claim with a foreign controller that it is left alone.
@@ -175,7 +175,7 @@ pub(crate) async fn keep(
     context: &Context,
 ) -> Result<(), Error> {
     let owner = with_nodeset.then(|| owner::controller_of(nodeset));
-    let keeper = if with_nodeset { Keeper::NodeSet } else { Keeper::Nobody };
+    let keeper = if with_nodeset { Keeper::NodeSet } else { Keeper::Unowned };
     give(nodeset, claim, owner.as_ref(), from, keeper, context).await
 }
 

@@ -84,7 +84,7 @@ pub(super) fn observe_needs(
         record.needed = match &needs {
             Err(why) => Needed::Unknown(why.clone()),
             Ok((found, _)) if let Some(whom) = found.get(*node) => Needed::By(whom.clone()),
-            Ok((_, true)) => Needed::ByNobody,
+            Ok((_, true)) => Needed::ByNone,
             Ok((_, false)) => {
                 Needed::Unknown("jobs and reservations may have been created since Slurm was queried; it is queried again".to_owned())
             }

@@ -75,7 +75,7 @@ async fn a_job_counts_for_each_partition_that_it_names(#[case] partition: &str, 
     assert_eq!(partitions_have_jobs(Some(&snapshot), &asked, Instant::now()), expected);
     if expected == Answer::Yes {
         let soon = Instant::now() + FRESH + Duration::from_secs(1);
-        assert_eq!(partitions_have_jobs(Some(&snapshot), &asked, soon), expected, "it need not be read anew for this");
+        assert_eq!(partitions_have_jobs(Some(&snapshot), &asked, soon), expected, "it need not be read again for this");
     }
 }
 

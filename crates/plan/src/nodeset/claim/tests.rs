@@ -35,9 +35,9 @@ fn its_pod(ordinal: u32) -> Keeper {
 }
 
 #[rstest]
-#[case::for_ever(RETAIN, Keeper::Nobody, &[])]
+#[case::for_ever(RETAIN, Keeper::Unowned, &[])]
 #[case::with_the_node_set(DELETE, Keeper::NodeSet, &[])]
-#[case::policy_was_made_stricter(DELETE, Keeper::Nobody, &["let `data-w-0` go with the NodeSet"])]
+#[case::policy_was_made_stricter(DELETE, Keeper::Unowned, &["let `data-w-0` go with the NodeSet"])]
 #[case::policy_was_relaxed(RETAIN, Keeper::NodeSet, &["keep `data-w-0` for ever"])]
 #[case::a_scale_in_was_taken_back(RETAIN, its_pod(0), &["keep `data-w-0` for ever"])]
 #[case::a_scale_in_was_taken_back_and_it_goes_with_the_node_set(DELETE, its_pod(0), &["let `data-w-0` go with the NodeSet"])]
@@ -56,14 +56,14 @@ fn a_claim_has_the_owner_that_the_policy_says(
 
 #[test]
 fn claims_of_workers_that_left_follow_the_policy_too() {
-    let plan = plan_with(&[], 0, &[claim(7, Keeper::Nobody)], DELETE, RETAIN);
+    let plan = plan_with(&[], 0, &[claim(7, Keeper::Unowned)], DELETE, RETAIN);
     assert_eq!(deeds(&plan), ["let `data-w-7` go with the NodeSet"]);
 }
 
 #[rstest]
-#[case::kept(RETAIN, RETAIN, Keeper::Nobody, &["delete pod `w-1`"])]
+#[case::kept(RETAIN, RETAIN, Keeper::Unowned, &["delete pod `w-1`"])]
 #[case::kept_until_the_node_set_goes(DELETE, RETAIN, Keeper::NodeSet, &["delete pod `w-1`"])]
-#[case::goes(RETAIN, DELETE, Keeper::Nobody, &["let `data-w-1` go with pod `w-1`", "delete pod `w-1`"])]
+#[case::goes(RETAIN, DELETE, Keeper::Unowned, &["let `data-w-1` go with pod `w-1`", "delete pod `w-1`"])]
 #[case::goes_before_the_node_set(DELETE, DELETE, Keeper::NodeSet, &["let `data-w-1` go with pod `w-1`", "delete pod `w-1`"])]
 #[case::was_handed_over_before_a_crash(RETAIN, DELETE, its_pod(1), &["delete pod `w-1`"])]
 #[case::somebody_elses(RETAIN, DELETE, Keeper::Other("Job `j`".into()), &["delete pod `w-1`"])]
@@ -85,7 +85,7 @@ fn a_worker_that_leaves_takes_its_claim_along_where_the_user_wants_that(
 #[case::deleted_by_somebody_else(worker(1, Stage::Going, idle()))]
 fn nothing_happens_to_the_claim_of_a_worker_that_only_may_leave(#[case] last: Worker) {
     let workers = [Worker { deletion_cost: 1, ..worker(0, Stage::Ready, idle()) }, last];
-    for keeper in [Keeper::Nobody, Keeper::NodeSet] {
+    for keeper in [Keeper::Unowned, Keeper::NodeSet] {
         let policy = if keeper == Keeper::NodeSet { DELETE } else { RETAIN };
         let plan = plan_with(&workers, 1, &[claim(1, keeper)], policy, DELETE);
         assert!(!deeds(&plan).iter().any(|words| words.contains("data")), "{:?}", deeds(&plan));
@@ -104,7 +104,7 @@ fn a_worker_that_is_replaced_keeps_its_claim(#[case] worker: Worker, #[case] rep
 #[test]
 fn a_worker_that_ended_and_is_too_many_takes_its_claim_along() {
     let workers = [worker(0, Stage::Ready, idle()), worker(1, Stage::Ended, idle())];
-    let plan = plan_with(&workers, 1, &[claim(0, Keeper::Nobody), claim(1, Keeper::Nobody)], RETAIN, DELETE);
+    let plan = plan_with(&workers, 1, &[claim(0, Keeper::Unowned), claim(1, Keeper::Unowned)], RETAIN, DELETE);
     assert_eq!(deeds(&plan), ["let `data-w-1` go with pod `w-1`", "delete pod `w-1`"]);
 }
 
@@ -112,7 +112,7 @@ fn a_worker_that_ended_and_is_too_many_takes_its_claim_along() {
 fn of_two_workers_with_one_ordinal_only_the_one_that_leaves_takes_its_claim_along() {
     let padded = Worker { name: "w-001".into(), uid: "uid-001".into(), node: "w-001".into(), ..worker(1, Stage::Ended, drained()) };
     let workers = [padded, Worker { deletion_cost: 5, ..worker(1, Stage::Ended, drained()) }];
-    let claims = [claim(1, Keeper::Nobody), Claim { pod: "w-001".into(), name: "data-w-001".into(), ..claim(1, Keeper::Nobody) }];
+    let claims = [claim(1, Keeper::Unowned), Claim { pod: "w-001".into(), name: "data-w-001".into(), ..claim(1, Keeper::Unowned) }];
     let plan = plan_with(&workers, 1, &claims, RETAIN, DELETE);
     // Both ended, so both are deleted; one of them is recreated and needs its data.
     let handed: Vec<_> = deeds(&plan).into_iter().filter(|words| words.contains("data")).collect();
@@ -120,7 +120,7 @@ fn of_two_workers_with_one_ordinal_only_the_one_that_leaves_takes_its_claim_alon
 }
 
 #[rstest]
-#[case::being_deleted(Claim { is_going: true, ..claim(0, Keeper::Nobody) })]
+#[case::being_deleted(Claim { is_going: true, ..claim(0, Keeper::Unowned) })]
 #[case::its_worker_is_gone(claim(0, its_pod(9)))]
 #[case::its_node_set_is_gone(claim(0, Keeper::Former))]
 fn no_worker_is_made_on_a_claim_that_is_about_to_go(#[case] going: Claim) {
@@ -131,14 +131,14 @@ fn no_worker_is_made_on_a_claim_that_is_about_to_go(#[case] going: Claim) {
 
 #[test]
 fn a_claim_that_is_there_is_used_as_it_is() {
-    for keeper in [Keeper::Nobody, Keeper::Other("Deployment `d`".into())] {
+    for keeper in [Keeper::Unowned, Keeper::Other("Deployment `d`".into())] {
         assert_eq!(deeds(&plan_with(&[], 1, &[claim(0, keeper)], RETAIN, RETAIN)), ["create pod `w-0`"]);
     }
 }
 
 #[rstest]
 #[case::nowhere_to_run_without_it(Some("claim not found"), &[], &["restore the claims of pod `w-0`"])]
-#[case::nowhere_to_run_for_another_reason(Some("no room"), &[claim(0, Keeper::Nobody)], &[])]
+#[case::nowhere_to_run_for_another_reason(Some("no room"), &[claim(0, Keeper::Unowned)], &[])]
 #[case::on_its_way(None, &[], &[])]
 fn a_claim_that_vanished_under_a_waiting_pod_is_made_anew(
     #[case] trouble: Option<&str>,
@@ -158,7 +158,7 @@ fn a_claim_that_vanished_under_a_waiting_pod_is_made_anew(
 
 #[test]
 fn owners_change_a_bounded_number_at_a_time() {
-    let claims: Vec<_> = (0..1000).map(|ordinal| claim(ordinal, Keeper::Nobody)).collect();
+    let claims: Vec<_> = (0..1000).map(|ordinal| claim(ordinal, Keeper::Unowned)).collect();
     let plan = plan_with(&[], 0, &claims, DELETE, RETAIN);
     assert_eq!((plan.actions.len(), plan.wake_after), (MAX_CHANGES, Some(NEXT_CHANGES)));
 }
@@ -166,7 +166,7 @@ fn owners_change_a_bounded_number_at_a_time() {
 #[test]
 fn what_is_not_deleted_after_all_keeps_its_claims() {
     let workers = [worker(0, Stage::Ready, drained()), worker(1, Stage::Ready, drained())];
-    let mut actions = plan_with(&workers, 0, &[claim(0, Keeper::Nobody), claim(1, Keeper::Nobody)], RETAIN, DELETE).actions;
+    let mut actions = plan_with(&workers, 0, &[claim(0, Keeper::Unowned), claim(1, Keeper::Unowned)], RETAIN, DELETE).actions;
     actions.retain(|action| !matches!(action, Action::DeleteWorker { uid, .. } if uid == "uid-0"));
     without_idle_handovers(&mut actions);
     let words: Vec<_> = actions.iter().map(ToString::to_string).collect();
@@ -174,7 +174,7 @@ fn what_is_not_deleted_after_all_keeps_its_claims() {
 }
 
 fn keeper() -> impl Strategy<Value = Keeper> {
-    let others = [Keeper::Nobody, Keeper::NodeSet, Keeper::Former, Keeper::Other("x".into()), its_pod(0), its_pod(1), its_pod(99)];
+    let others = [Keeper::Unowned, Keeper::NodeSet, Keeper::Former, Keeper::Other("x".into()), its_pod(0), its_pod(1), its_pod(99)];
     prop::sample::select(others.to_vec())
 }
 
@@ -211,7 +211,7 @@ proptest! {
                 for id in handed {
                     let claim = claims.iter().find(|claim| claim.uid == id.uid).unwrap();
                     prop_assert_eq!(&claim.pod, name);
-                    prop_assert!(matches!(claim.keeper, Keeper::Nobody | Keeper::NodeSet));
+                    prop_assert!(matches!(claim.keeper, Keeper::Unowned | Keeper::NodeSet));
                 }
             }
         }
@@ -230,7 +230,7 @@ proptest! {
             let mut give = |id: &ClaimId, keeper: Keeper| claims.iter_mut().find(|claim| claim.uid == id.uid).unwrap().keeper = keeper;
             match action {
                 Action::HandOver { uid, claims, .. } => claims.iter().for_each(|id| give(id, Keeper::Pod(uid.clone()))),
-                Action::KeepClaim { claim, with_nodeset, .. } => give(&claim, if with_nodeset { Keeper::NodeSet } else { Keeper::Nobody }),
+                Action::KeepClaim { claim, with_nodeset, .. } => give(&claim, if with_nodeset { Keeper::NodeSet } else { Keeper::Unowned }),
                 _ => {}
             }
         }

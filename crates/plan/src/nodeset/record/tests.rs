@@ -22,7 +22,7 @@ fn left_drained() -> InSlurm {
 }
 
 fn free(differences: &[&str]) -> Record {
-    Record { differences: differences.iter().map(|it| (*it).to_owned()).collect(), is_curable: true, needed: Needed::ByNobody }
+    Record { differences: differences.iter().map(|it| (*it).to_owned()).collect(), is_curable: true, needed: Needed::ByNone }
 }
 
 fn stale_node(ordinal: u32, in_slurm: InSlurm, record: Record) -> StaleNode {
@@ -98,7 +98,7 @@ fn a_record_that_says_something_else_is_deleted_before_its_pod_is_made() {
 #[rstest]
 #[case::reserved(Record { needed: Needed::By("reservation `r` names it".into()), ..free(&["x"]) }, gone(), &["create pod `w-0`"])]
 #[case::held_by_others(free(&["x"]), InSlurm { reason: "bad disk".into(), ..gone() }, &["create pod `w-0`"])]
-#[case::soon_known(Record { needed: Needed::Unknown("it is read anew".into()), ..free(&["x"]) }, gone(), &[])]
+#[case::soon_known(Record { needed: Needed::Unknown("it is read again".into()), ..free(&["x"]) }, gone(), &[])]
 #[case::still_up(free(&["x"]), idle(), &["set down w-0: Pod is gone"])]
 fn a_record_that_has_to_stay_keeps_no_worker_from_coming(#[case] record: Record, #[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
     let stale_nodes = [stale_node(0, in_slurm, record)];
@@ -178,7 +178,7 @@ proptest! {
         hold in prop::sample::select(vec![Hold::Open, Hold::DrainedByUs, Hold::DownByUs, Hold::ByOthers, Hold::Unknown]),
         states in prop::sample::subsequence(vec!["Idle", "Down", "Drain", "NotResponding", "Allocated"], 0..5),
         reason in prop::sample::select(vec![String::new(), format!("{REASON_PREFIX}{POD_GONE}"), "bad disk".into(), "Not responding".into()]),
-        needed in prop::sample::select(vec![Needed::ByNobody, Needed::By("r".into()), Needed::default()]),
+        needed in prop::sample::select(vec![Needed::ByNone, Needed::By("r".into()), Needed::default()]),
         differs in any::<bool>(),
         prunes in any::<bool>(),
         replicas in 0..2_usize,
@@ -188,7 +188,7 @@ proptest! {
         let stale_nodes = [stale_node(0, in_slurm, record)];
         let plan = nodeset(observed(&[], replicas).with(|it| { it.policy.prunes = prunes; it.slurm.stale_nodes = &stale_nodes; }));
         let forgets = plan.actions.iter().any(|action| matches!(action, Action::Forget { .. }));
-        let is_safe = is_busy == Answer::No && needed == Needed::ByNobody && reason != "bad disk" && hold != Hold::Unknown
+        let is_safe = is_busy == Answer::No && needed == Needed::ByNone && reason != "bad disk" && hold != Hold::Unknown
             && ["Down", "Drain", "NotResponding"].iter().any(|state| states.contains(state));
         let is_asked = if replicas == 0 { prunes } else { differs };
         prop_assert!(!forgets || (is_safe && is_asked));

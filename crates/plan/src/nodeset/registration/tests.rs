@@ -132,7 +132,7 @@ struct World {
     workers: BTreeMap<u32, (Worker, i64)>,
     backoff: ReplacementBackoff,
     /// Ordinals whose new pods are unschedulable.
-    homeless: BTreeSet<u32>,
+    unplaced: BTreeSet<u32>,
     /// slurmctld registers new nodes: `No` if it refuses them, `Unknown` if it does not respond.
     registers: Answer,
     pods: u32,
@@ -153,7 +153,7 @@ impl World {
             second: 0,
             workers,
             backoff: ReplacementBackoff::default(),
-            homeless: BTreeSet::new(),
+            unplaced: BTreeSet::new(),
             registers: Answer::Yes,
             pods: 0,
             deletions: Vec::new(),
@@ -201,7 +201,7 @@ impl World {
         let (second, seen) = (self.second, self.unregistered());
         self.workers.retain(|_, (worker, since)| worker.stage != Stage::Going || second < *since + TO_END);
         for (ordinal, (worker, since)) in &mut self.workers {
-            if worker.stage == Stage::Starting && second >= *since + TO_START && !self.homeless.contains(ordinal) {
+            if worker.stage == Stage::Starting && second >= *since + TO_START && !self.unplaced.contains(ordinal) {
                 (worker.stage, *since) = (Stage::Ready, second);
                 (worker.ready_since, worker.available_from) = (Some(at(second)), Some(at(second)));
             }
@@ -280,7 +280,7 @@ fn a_slurmctld_that_does_not_answer_costs_nobody() {
 
 #[test]
 fn replacements_that_find_no_place_do_not_keep_the_others_out() {
-    let mut world = World { homeless: (0..5).collect(), ..World::after_a_loss() };
+    let mut world = World { unplaced: (0..5).collect(), ..World::after_a_loss() };
     while world.workers.values().filter(|(worker, _)| worker.in_slurm.is_registered == Answer::Yes).count() < 15 && world.second < 1000 {
         world.step();
     }

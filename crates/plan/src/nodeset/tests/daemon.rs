@@ -241,7 +241,7 @@ fn claims_are_named_by_hostname_and_go_with_a_node_that_does_not_suit_any_more()
         uid: format!("uid-of-{host}-data"),
         pod: format!("w-{host}"),
         is_going: false,
-        keeper: Keeper::Nobody,
+        keeper: Keeper::Unowned,
     };
     let claims = [claim("a"), claim("b")];
     let sites = sites(&[("a.x", Fit::No), ("b.x", Fit::Yes)], &workers);
@@ -259,7 +259,7 @@ fn claims_are_named_by_hostname_and_go_with_a_node_that_does_not_suit_any_more()
 #[test]
 fn a_second_one_on_a_node_leaves_the_claims_to_the_first() {
     let workers = [another("a", 5, emptied()), another("a", 7, emptied())];
-    let claim = Claim { name: "data-w-a".into(), uid: "u".into(), pod: "w-a".into(), is_going: false, keeper: Keeper::Nobody };
+    let claim = Claim { name: "data-w-a".into(), uid: "u".into(), pod: "w-a".into(), is_going: false, keeper: Keeper::Unowned };
     let sites = sites(&[("a", Fit::Yes)], &workers);
     let retention = ClaimRetention { when_scaled: slipway_api::Retention::Delete, ..ClaimRetention::default() };
     let (claims, templates) = ([claim], ["data".to_owned()]);
