@@ -26,8 +26,11 @@ pub const NODE_ANNOTATIONS_APPLIED: &str = "NodeAnnotationsApplied";
 /// On a NodeSet: `False` while Slurm has node records that should be deleted or recreated but have to stay; absent otherwise.
 pub const RECORDS_CURRENT: &str = "RecordsCurrent";
 
+/// On a NodeSet: `True` while workers may run jobs of which Slurm has lost its record; absent otherwise.
+pub const SLURM_STATE_LOST: &str = "SlurmStateLost";
+
 /// Every condition that we write on our resources.
-pub const OURS: [&str; 9] = [
+pub const OURS: [&str; 10] = [
     READY,
     SPEC_ACCEPTED,
     SCHEMA_CURRENT,
@@ -36,6 +39,7 @@ pub const OURS: [&str; 9] = [
     GRES_AGREES,
     NODE_ANNOTATIONS_APPLIED,
     RECORDS_CURRENT,
+    SLURM_STATE_LOST,
     RESERVATION_CREATED,
 ];
 
@@ -115,6 +119,8 @@ pub enum Reason {
     ReservationRefused,
     /// Workers are up, but Slurm has no record of them.
     SlurmNodeNotRegistered,
+    /// Slurm has no record of workers on which it started jobs.
+    SlurmStateLost,
 }
 
 impl Reason {
@@ -176,6 +182,7 @@ impl Reason {
             Self::ReservationPending => "ReservationPending",
             Self::ReservationRefused => "ReservationRefused",
             Self::SlurmNodeNotRegistered => "SlurmNodeNotRegistered",
+            Self::SlurmStateLost => "SlurmStateLost",
         }
     }
 }

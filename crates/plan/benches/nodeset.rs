@@ -60,6 +60,7 @@ fn worker(ordinal: u32) -> Worker {
             ..InSlurm::unknown("")
         },
         record: slipway_plan::nodeset::Record::default(),
+        is_lost: false,
         shown: Shown {
             conditions: [(format!("{CONDITION_PREFIX}{state}"), String::new())].into(),
             is_protected: is_busy,

@@ -20,6 +20,7 @@ mod hold;
 mod in_slurm;
 mod job_policy;
 mod layout;
+mod lost_state;
 mod maintenance;
 mod mirror;
 mod node_attributes;
@@ -46,6 +47,7 @@ pub use deletion::{Remains, deletion};
 pub use in_slurm::{Finish, Hold, InSlurm};
 pub use job_policy::{JobPolicy, JobPolicyAnnotation, doubts};
 pub use layout::Layout;
+pub use lost_state::note_lost_state;
 pub use maintenance::{Booking, Maintenance, Reserved, Seen, Told};
 pub use mirror::plan_protection;
 pub use node_attributes::{Moves, NodeAttribute, Refusal, annotations_applied};
@@ -62,6 +64,10 @@ pub use slot::Slot;
 pub use update::Update;
 pub use worker::{Host, Phase, Shown, Stage, StaleNode, Worker, claimant};
 
+/// Message about a worker that was up. It is not restarted: that would kill its jobs, and a hung slurmd often recovers.
+const HUNG: &str = "slurmd does not respond to its kubelet; its jobs are not affected: see its log and the load of its Kubernetes node, and if it does \
+                    not recover, drain the node in Slurm and delete the pod when its jobs have ended";
+
 /// Pods created per reconcile: enough to keep the API server busy, few enough that a reconcile ends in time.
 const MAX_CREATIONS: usize = 250;
 
@@ -75,6 +81,7 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut forgotten = plan_new_workers(&observed, &mut plan);
     forgotten.extend(record::plan_pruning(&observed, &mut plan));
     let mut leaving = removal::plan_removals(&observed, &mut plan);
+    lost_state::plan_lost_state(&observed, &mut plan);
     leaving.deleted.extend(registration::plan_registration(&observed, &leaving.scaled, &mut plan));
     hold::plan_holds(&observed, &leaving, &set_down, &mut plan);
     claim::plan_claims(&observed, &leaving, &mut plan);
@@ -149,13 +156,18 @@ fn without_taken_hostnames(creations: Vec<Action>, observed: &Observed<'_>, plan
 fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
     let Observed { workers, now, policy: Policy { replicas, .. }, .. } = observed;
     // The readiness probe shows only that slurmd runs. Only Slurm can report that the node is registered.
-    let ready = observed.counted().into_iter().filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered()).count();
+    let ready = observed
+        .counted()
+        .into_iter()
+        .filter(|worker| worker.stage == Stage::Ready && !worker.is_unregistered() && !worker.is_lost)
+        .count();
     let outdated = observed.own().filter(|worker| observed.is_outdated(worker) && worker.stage != Stage::Going).count();
     if let Layout::PerNode(sites) = observed.policy.layout {
         daemon::report_refusals(sites, plan);
     }
     if ready < *replicas {
-        let trouble = workers.iter().find_map(|worker| Some(format!(": pod `{}`: {}", worker.name, worker.trouble.as_ref()?)));
+        let trouble = |worker: &Worker| worker.trouble.clone().or_else(|| worker.is_hung().then(|| HUNG.to_owned()));
+        let trouble = workers.iter().find_map(|worker| Some(format!(": pod `{}`: {}", worker.name, trouble(worker)?)));
         plan.report.wait(Reason::PodsNotReady, format!("{ready} of {replicas} workers are ready{}", trouble.unwrap_or_default()));
     }
     let displaced = workers.iter().filter(|worker| observed.is_displaced(worker)).count();

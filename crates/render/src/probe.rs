@@ -4,14 +4,10 @@
 
 use serde_json::{Value, json};
 
-/// HTTP probes of a daemon that serves `/livez` and `/readyz` on its own port.
-pub(crate) fn http(port: &str) -> [(&'static str, Value); 3] {
-    let get = |path: &str| json!({ "path": path, "port": port });
-    [
-        ("startupProbe", json!({ "httpGet": get("/livez"), "periodSeconds": 1, "failureThreshold": 60 })),
-        ("livenessProbe", json!({ "httpGet": get("/livez"), "periodSeconds": 10, "failureThreshold": 6 })),
-        ("readinessProbe", json!({ "httpGet": get("/readyz"), "periodSeconds": 2 })),
-    ]
+/// The probe of slurmd. Only readiness: a kubelet kills the container of a daemon that fails a startup or liveness probe, and with it every step of
+/// every job on the node. A slurmd that hangs often goes on by itself, and its jobs run meanwhile. One that cannot start exits.
+pub(crate) fn slurmd(port: &str) -> [(&'static str, Value); 1] {
+    [("readinessProbe", json!({ "httpGet": { "path": "/readyz", "port": port }, "periodSeconds": 2 }))]
 }
 
 /// Probes of slurmctld. It counts as alive while its port is open: one that waits for a DNS name answers no request, and a restarted one would wait
@@ -33,7 +29,7 @@ pub(crate) fn tcp(port: &str) -> [(&'static str, Value); 3] {
 }
 
 /// Adds probes to a container.
-pub(crate) fn add(container: &mut Value, probes: [(&'static str, Value); 3]) {
+pub(crate) fn add(container: &mut Value, probes: impl IntoIterator<Item = (&'static str, Value)>) {
     for (name, probe) in probes {
         container[name] = probe;
     }

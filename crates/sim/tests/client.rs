@@ -174,7 +174,7 @@ async fn no_token_and_no_key_shows_in_logs_errors_or_debug() {
     }
     drop(guard);
     let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(logged.contains("agreed with slurmrestd"), "the log was captured: {logged}");
+    assert!(logged.contains("API version selected"), "the log was captured: {logged}");
     for text in shown.iter().chain([&logged]) {
         assert!(!text.contains(&token) && !text.contains("a key of the stand-in"), "{text}");
     }

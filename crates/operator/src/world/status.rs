@@ -12,7 +12,7 @@ use slipway_api::{
     SlurmController, Token, TokenStatus,
     condition::{
         CONFIGURATION_APPLIED, ConditionStatus, ConditionUpdate, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT,
-        RESERVATION_CREATED, Reason, SLURM_REACHABLE, SPEC_ACCEPTED,
+        RESERVATION_CREATED, Reason, SLURM_REACHABLE, SLURM_STATE_LOST, SPEC_ACCEPTED,
     },
     label::Component,
 };
@@ -114,13 +114,22 @@ pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure
     let ready = ConditionUpdate { type_: READY, status: ConditionStatus::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
     let kept: &[&str] = match &noted {
-        Some(_) => &[CONFIGURATION_APPLIED, SLURM_REACHABLE, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, RECORDS_CURRENT, RESERVATION_CREATED],
+        Some(_) => &[
+            CONFIGURATION_APPLIED,
+            SLURM_REACHABLE,
+            GRES_AGREES,
+            NODE_ANNOTATIONS_APPLIED,
+            RECORDS_CURRENT,
+            SLURM_STATE_LOST,
+            RESERVATION_CREATED,
+        ],
         None => &[
             CONFIGURATION_APPLIED,
             SLURM_REACHABLE,
             GRES_AGREES,
             NODE_ANNOTATIONS_APPLIED,
             RECORDS_CURRENT,
+            SLURM_STATE_LOST,
             RESERVATION_CREATED,
             SPEC_ACCEPTED,
         ],

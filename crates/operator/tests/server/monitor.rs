@@ -115,9 +115,9 @@ async fn a_service_monitor_of_somebody_else_is_neither_taken_nor_deleted() {
     let _operator = stage.operator("slipway", &[]);
     stage.kubectl(&["create", "secret", "generic", "keys", "--from-literal=key=0123456789abcdef", "--namespace", &stage.namespace]);
     assert_eq!(stage.create("controllers", &controller("x", &with_monitor(true))).await.code, 201);
-    until_noted(&stage, "x", "was not made for this Controller", true).await;
+    until_noted(&stage, "x", "was not created for this Controller", true).await;
     stage.patch("controllers", "x", &json!({ "spec": { "metrics": { "serviceMonitor": { "enabled": false } } } })).await;
-    until_noted(&stage, "x", "was not made for this Controller", false).await;
+    until_noted(&stage, "x", "was not created for this Controller", false).await;
     assert_eq!(monitor(&stage, "x").await["metadata"]["resourceVersion"], version);
     stage.end();
 }

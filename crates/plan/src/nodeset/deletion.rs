@@ -41,7 +41,7 @@ pub struct Remains<'a> {
     pub partition: &'a str,
     /// Its reservation in Slurm.
     pub maintenance: &'a Maintenance,
-    /// True if its Controller is gone or terminating.
+    /// True if its Controller is gone or terminating, and no slurmctld of it is left.
     pub cluster_is_gone: bool,
     /// True if its deletion orphans the workers.
     pub is_orphaning: bool,
@@ -53,11 +53,23 @@ pub struct Remains<'a> {
 }
 
 impl Remains<'_> {
-    /// True if there is nothing to protect. A cluster without slurmctld runs no jobs, and a terminating namespace must not wait for it. A deletion
-    /// that orphans the workers leaves them alone. Kubernetes removes the `orphan` finalizer when the NodeSet owns no worker any more, so orphans
-    /// without workers mean the same. An orphan beside workers does not.
+    /// True if there is nothing to protect. Without workers, no job and no record outlives the cluster. A deletion that orphans the workers leaves them
+    /// alone. Kubernetes removes the `orphan` finalizer when the NodeSet owns no worker any more, so orphans without workers mean the same. An orphan
+    /// beside workers does not.
     fn is_moot(&self) -> bool {
-        self.cluster_is_gone || self.is_orphaning || (self.workers.is_empty() && self.has_orphans)
+        self.is_orphaning || (self.workers.is_empty() && (self.cluster_is_gone || self.has_orphans))
+    }
+
+    /// Answers if deleting the pod would kill jobs. Without slurmctld no job starts any more, but one that was running continues, and only the pod
+    /// still shows it.
+    fn would_end_jobs(&self, worker: &Worker) -> Answer {
+        match worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended) {
+            Answer::Unknown(_) if self.cluster_is_gone && !worker.shows_job() => Answer::No,
+            Answer::Unknown(_) if self.cluster_is_gone => {
+                Answer::Unknown("its slurmctld is gone, and a job was running there when it last answered".to_owned())
+            }
+            answer => answer,
+        }
     }
 }
 
@@ -90,7 +102,7 @@ fn plan_worker_deletions(remains: &Remains<'_>, plan: &mut Plan) {
         let deed = Deed {
             what: format!("delete pod `{}`", worker.name),
             is_ours: true,
-            ends_jobs: worker.in_slurm.would_end_jobs(worker.stage == Stage::Ended),
+            ends_jobs: remains.would_end_jobs(worker),
             may_end_jobs: worker.job_policy.may_kill_jobs(*now),
             room: None, // all workers are to be deleted
         };
@@ -393,9 +405,28 @@ mod tests {
     #[test]
     fn where_there_is_nothing_to_protect_it_goes_at_once() {
         let workers = [worker(0, Stage::Ready, busy())];
-        assert_eq!(words(&Remains { cluster_is_gone: true, ..remains(&workers, &[], &["7"]) }), ["release the NodeSet"]);
+        assert_eq!(words(&Remains { cluster_is_gone: true, ..remains(&[], &[], &["7"]) }), ["release the NodeSet"]);
         assert_eq!(words(&Remains { is_orphaning: true, ..remains(&workers, &[], &["7"]) }), ["release the NodeSet"]);
         assert_eq!(words(&Remains { has_orphans: true, ..remains(&[], &[], &["7"]) }), ["release the NodeSet"]);
+    }
+
+    /// Without slurmctld, only the pod still shows that a job was running there.
+    #[rstest]
+    #[case::idle(false, JobPolicy::Wait, &["delete pod `w-0`"])]
+    #[case::busy(true, JobPolicy::Wait, &[])]
+    #[case::busy_and_forced(true, JobPolicy::KillNow, &["delete pod `w-0`"])]
+    fn a_job_outlives_its_slurmctld(#[case] shows_job: bool, #[case] job_policy: JobPolicy, #[case] actions: &[&str]) {
+        let mut left = Worker { job_policy, ..worker(0, Stage::Ready, unknown()) };
+        left.shown.is_protected = shows_job;
+        let workers = [left];
+        let gone = Remains { cluster_is_gone: true, ..remains(&workers, &[], &[]) };
+        assert_eq!(words(&gone), actions);
+        if actions.is_empty() {
+            let message = deletion(&gone).report.message();
+            assert!(message.contains("its slurmctld is gone, and a job was running there") && message.contains(FORCE_DELETE), "{message}");
+        }
+        let unreachable = Remains { cluster_is_gone: false, ..gone };
+        assert!(job_policy == JobPolicy::KillNow || words(&unreachable).is_empty(), "a Slurm that does not answer may start jobs");
     }
 
     #[test]

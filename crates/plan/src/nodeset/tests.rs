@@ -41,6 +41,7 @@ pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
         shown: shown(&in_slurm),
         in_slurm,
         record: Record::default(),
+        is_lost: false,
         trouble: None,
     }
 }
@@ -220,4 +221,18 @@ fn an_outdated_worker_is_reported_and_first_drained(#[case] update: Update, #[ca
     let plan = nodeset(observed(&old, 1).with(|it| it.policy.update = update));
     assert_eq!(words(&plan), actions);
     assert!(plan.report.waits.iter().any(|wait| wait.reason == Reason::Updating), "{:?}", plan.report.waits);
+}
+
+#[test]
+fn a_slurmd_that_hangs_is_reported_and_its_pod_kept() {
+    let up = worker(0, Stage::Ready, busy());
+    let conditions = [(format!("{CONDITION_PREFIX}Allocated"), String::new())].into();
+    let shown = Shown { conditions, is_protected: true, deadline: Some(NO_DEADLINE.to_owned()) };
+    let hung = Worker { stage: Stage::Starting, ready_since: None, available_from: None, shown, ..up };
+    let report = plan(std::slice::from_ref(&hung), 1);
+    assert!(!report.actions.iter().any(|action| action.deleted_worker().is_some()), "{:?}", report.actions);
+    let message = report.report.message();
+    assert!(message.starts_with("0 of 1 workers are ready: pod `w-0`: slurmd does not respond"), "{message}");
+    let new = Worker { shown: Shown::default(), ..hung };
+    assert_eq!(plan(&[new], 1).report.message(), "0 of 1 workers are ready", "it is starting");
 }

@@ -41,6 +41,8 @@ pub struct Worker {
     pub node: String,
     pub in_slurm: InSlurm,
     pub record: Record,
+    /// True if it may run jobs of which Slurm has lost its record.
+    pub is_lost: bool,
     /// State of its Slurm node that the pod shows.
     pub shown: Shown,
     /// Reason why it does not become ready, if the kubelet or the scheduler reports one.
@@ -123,7 +125,12 @@ impl Worker {
 
     /// True if it is available and, as far as is known, can get jobs.
     pub fn serves(&self, now: Timestamp) -> bool {
-        self.is_available(now) && !self.is_unregistered()
+        self.is_available(now) && !self.is_unregistered() && !self.is_lost
+    }
+
+    /// True if its slurmd was up, so that Slurm's state is shown on the pod, and no longer responds.
+    pub(super) fn is_hung(&self) -> bool {
+        self.stage == Stage::Starting && self.phase == Phase::Running && !self.shown.conditions.is_empty()
     }
 
     /// True if it is ready and Slurm has no record of it: it gets no jobs, whatever its probes report.

@@ -193,7 +193,7 @@ fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Optio
         ],
     });
     ssh::open(&mut base, nodeset, references);
-    probe::add(&mut base, probe::http(daemon));
+    probe::add(&mut base, probe::slurmd(daemon));
     Ok(merge::container(base, user))
 }
 

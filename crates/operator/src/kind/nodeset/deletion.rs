@@ -7,6 +7,7 @@ use serde_json::json;
 use slipway_api::{
     NodeSet,
     annotation::{JOBS_FINALIZER, RESERVATION_FINALIZER},
+    label::Component,
     name,
 };
 use slipway_plan::{
@@ -90,7 +91,9 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     if plan.actions.iter().any(|action| matches!(action, Action::Release { .. })) {
         return release(nodeset, context).await;
     }
-    let is_unconfirmed = cluster.confirm(&mut plan.actions, &workers).await
+    // Where no slurmctld is left, there is no one to ask again.
+    let is_asked = cluster.is_known().is_ok() || !remains.cluster_is_gone;
+    let is_unconfirmed = (is_asked && cluster.confirm(&mut plan.actions, &workers).await)
         | confirm_gone(&mut plan.actions, &stale_nodes, &workers, &namespace, context).await;
     let nothing = |_: &Slot, _: &str| Err(slipway_render::Invalid { field: "metadata".to_owned(), problem: "is being deleted".to_owned() });
     act(&plan.actions, &Workers { nodeset, namespace: &namespace, owner_uid: &uid, render: &nothing }, context).await?;
@@ -104,9 +107,13 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     Ok(Next::After(plan.wake_after.map_or(look, |wake| wake.min(look))))
 }
 
-/// True if its Controller is missing or terminating.
+/// True if its Controller is missing or terminating, and no slurmctld is left that could start a job. One outside of Kubernetes is.
 fn cluster_is_gone(namespace: &str, controller: &str, context: &Context) -> bool {
-    context.stores.controller(namespace, controller).is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some())
+    let is_going = context
+        .stores
+        .controller(namespace, controller)
+        .is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some() && !cluster.spec.external);
+    is_going && context.stores.pods_of(namespace, Component::Controller, controller).is_empty()
 }
 
 /// Unfinished jobs that name the partition or one of the nodes.

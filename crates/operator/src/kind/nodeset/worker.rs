@@ -7,7 +7,9 @@ use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use slipway_api::{NodeSet, annotation, label, name};
 use slipway_plan::{
     finding::{Finding, Weight},
-    nodeset::{Hold, Host, InSlurm, JobPolicy, JobPolicyAnnotation, Phase, Record, Revisions, Shown, Slot, Stage, Worker, doubts},
+    nodeset::{
+        Hold, Host, InSlurm, JobPolicy, JobPolicyAnnotation, Phase, Record, Revisions, Shown, Slot, Stage, Worker, doubts, note_lost_state,
+    },
 };
 use slipway_runtime::view::{NodeView, PodView};
 
@@ -71,12 +73,15 @@ pub(super) fn observe_workers(
             node: hostname,
             in_slurm: InSlurm::unknown("its pod was just created"),
             record: Record::default(),
+            is_lost: false,
             shown: Shown::default(),
             trouble: None,
         };
         workers.insert(pod, new);
     }
-    (workers.into_values().collect(), findings(&unreadable))
+    let mut workers: Vec<Worker> = workers.into_values().collect();
+    note_lost_state(&mut workers, now);
+    (workers, findings(&unreadable))
 }
 
 fn look(pod: &PodView, cluster: &Cluster<'_>, context: &Context) -> Seen {
@@ -154,6 +159,7 @@ impl<'a> Set<'a> {
             node: node_of(pod),
             in_slurm,
             record,
+            is_lost: false,
             shown: shown(pod, unseen),
             trouble: pod.trouble(),
             uid: pod.uid().unwrap_or_default(),

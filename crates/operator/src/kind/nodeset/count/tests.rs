@@ -26,6 +26,7 @@ fn worker(stage: Stage, in_slurm: InSlurm) -> Worker {
         node: "w-0".to_owned(),
         in_slurm,
         record: slipway_plan::nodeset::Record::default(),
+        is_lost: false,
         shown: Shown::default(),
         trouble: None,
     }
