@@ -1,12 +1,14 @@
 //! A slurmd that hangs for longer than a kubelet would wait keeps its job: no probe restarts its container.
 
-use slipway_tests::eventually::eventually;
+use std::time::Duration;
+
+use slipway_tests::eventually::{eventually, steadily};
 use slipway_tests::ground::Ground;
 use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::slurm::Slurm;
 
-/// Readiness probes, one every two seconds, until the pod has hung for longer than the liveness probe of former releases waited (78 s).
-const FAILED_PROBES: u64 = 50;
+/// Longer than the liveness probe of former releases waited: 78 s.
+const LONG: Duration = Duration::from_secs(90);
 
 /// Sends a signal to slurmd alone, not to the steps of jobs.
 fn signal_slurmd(slurm: &Slurm, pod: &str, signal: &str) {
@@ -14,14 +16,10 @@ fn signal_slurmd(slurm: &Slurm, pod: &str, signal: &str) {
     slurm.on_worker(pod, &["bash", "-c", &script]).unwrap();
 }
 
-/// Number of failed readiness probes of a pod, as its kubelet reports them.
-fn failed_probes(slurm: &Slurm, pod: &str) -> Result<u64, String> {
-    let selector = format!("involvedObject.name={pod},reason=Unhealthy");
-    let events =
-        slurm.kubectl(&["get", "events", "--field-selector", &selector, "--output", "json"]).map_err(|failure| failure.to_string())?;
-    let events: serde_json::Value = serde_json::from_str(&events).map_err(|error| error.to_string())?;
-    let counts = events["items"].as_array().into_iter().flatten().filter_map(|event| event["count"].as_u64());
-    Ok(counts.sum())
+fn restarts(slurm: &Slurm, pod: &str) -> Result<Vec<u64>, String> {
+    let pod = slurm.pod(pod).map_err(|failure| failure.to_string())?;
+    let statuses = pod["status"]["containerStatuses"].as_array().cloned().unwrap_or_default();
+    Ok(statuses.iter().filter_map(|status| status["restartCount"].as_u64()).collect())
 }
 
 #[tokio::test]
@@ -31,20 +29,18 @@ async fn a_slurmd_that_hangs_keeps_its_job() {
     let job = slurm.submit_patient(1).unwrap();
     slurm.until_job(job, "RUNNING").await.unwrap();
     let pod = slurm.pods().unwrap().remove(0);
-    let before = failed_probes(&slurm, &pod).unwrap();
     signal_slurmd(&slurm, &pod, "STOP");
     slurm.until_not_ready("nodeset", WORKER, |why| why.contains("slurmd does not respond")).await.unwrap();
-    eventually("the kubelet to find it unready again and again", async || {
-        let failed = failed_probes(&slurm, &pod)?.saturating_sub(before);
-        if failed >= FAILED_PROBES { Ok(()) } else { Err(format!("{failed} times so far")) }
+    steadily("the job and its container", LONG, async || {
+        let state = slurm.show_job(job).map_err(|failure| failure.to_string())?.state;
+        let restarts = restarts(&slurm, &pod)?;
+        if state == "RUNNING" && restarts.iter().all(|count| *count == 0) { Ok(()) } else { Err(format!("{state}, restarts {restarts:?}")) }
     })
     .await
     .unwrap();
     signal_slurmd(&slurm, &pod, "CONT");
     eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await.unwrap();
-    let statuses = slurm.pod(&pod).unwrap()["status"]["containerStatuses"].clone();
-    let restarts: Vec<_> = statuses.as_array().unwrap().iter().map(|status| status["restartCount"].clone()).collect();
-    assert!(restarts.iter().all(|count| *count == 0), "{statuses}");
+    assert_eq!(restarts(&slurm, &pod).unwrap().iter().sum::<u64>(), 0);
     slurm.release_one(job).unwrap();
     let result = slurm.until_ended(job).await.unwrap();
     assert_eq!(result.state, "COMPLETED");

@@ -6,13 +6,13 @@ use slipway_tests::ground::Ground;
 use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::slurm::Slurm;
 
-/// Runs a command in the folder with slurmctld's state while slurmctld is stopped, and kills it.
+/// Runs a command in the folder with slurmctld's state, which is a volume, while slurmctld is stopped, and kills it.
 fn with_slurmctld_stopped(slurm: &Slurm, command: &str) {
-    let script = format!(
-        "slurmctld=$(cat /proc/1/task/1/children); kill -STOP $slurmctld; cd /var/spool/slurmctld; shopt -s extglob dotglob; {command}; \
-         kill -KILL $slurmctld"
-    );
-    slurm.on_controller(&["bash", "-c", &script]).unwrap();
+    const SLURMCTLD: &str = "$(cat /proc/1/task/1/children)";
+    let script = format!("set -e; kill -STOP {SLURMCTLD}; cd /var/spool/slurmctld/*/; {command}");
+    slurm.on_controller(&["bash", "-O", "extglob", "-c", &script]).unwrap();
+    // The shell may end with the container, before it can report success.
+    let _ = slurm.on_controller(&["bash", "-c", &format!("kill -KILL {SLURMCTLD}")]);
 }
 
 async fn until_slurmctld_answers(slurm: &Slurm) {
@@ -59,7 +59,7 @@ async fn a_job_whose_record_is_lost_runs_on_and_is_known_again_with_the_state() 
     }
     {
         let _chapter = chapter("the state is restored");
-        with_slurmctld_stopped(&slurm, "rm -r !(saved); cp -a saved/. .; rm -r saved");
+        with_slurmctld_stopped(&slurm, "rm -r !(saved); mv saved/* .; rmdir saved");
         until_slurmctld_answers(&slurm).await;
         slurm.until_job(job, "RUNNING").await.unwrap();
         slurm.until_condition("nodeset", WORKER, "SlurmStateLost", serde_json::Value::is_null).await.unwrap();

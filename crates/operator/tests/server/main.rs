@@ -6,6 +6,7 @@ mod children;
 mod claims;
 mod conditions;
 mod daemon;
+mod deletion;
 mod fail_closed;
 mod generated;
 mod gres;

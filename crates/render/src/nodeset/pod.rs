@@ -194,7 +194,7 @@ fn container(nodeset: &NodeSet, references: &References, items: &str, pod: Optio
     });
     ssh::open(&mut base, nodeset, references);
     probe::add(&mut base, probe::slurmd(daemon));
-    Ok(merge::container(base, user))
+    Ok(probe::without_idle(merge::container(base, user)))
 }
 
 /// The items in quotes, because the images parse their arguments as a shell does.
