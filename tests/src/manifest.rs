@@ -75,6 +75,16 @@ impl Manifest {
         self
     }
 
+    /// Adds a line to the slurm.conf of its Controllers.
+    #[must_use]
+    pub fn with_conf(mut self, line: &str) -> Self {
+        for controller in self.objects.iter_mut().filter(|object| object["kind"] == "Controller") {
+            let lines = controller["spec"]["extraConf"].as_str().unwrap_or_default();
+            controller["spec"]["extraConf"] = format!("{lines}{line}\n").into();
+        }
+        self
+    }
+
     /// Removes the objects of one kind.
     #[must_use]
     pub fn without(mut self, kind: &str) -> Self {

@@ -51,10 +51,7 @@ async fn a_frozen_slurmctld_is_replaced_and_taken_away_under_a_running_job() {
         "ha": { "enabled": true, "backups": 1 },
         "persistence": { "enabled": true, "existingClaim": "state", "accessModes": null, "resources": null },
     }});
-    let timeout = "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n\
-                   MpiDefault=none\nMailProg=/bin/true\nReturnToService=2\nSlurmctldTimeout=10\n";
-    let manifest =
-        Manifest::demo().unwrap().and(claim).with("Controller", &ha).with("Controller", &json!({ "spec": { "extraConf": timeout } }));
+    let manifest = Manifest::demo().unwrap().and(claim).with("Controller", &ha).with_conf("SlurmctldTimeout=10");
     let slurm = ground.slurm("slurm", manifest).await.unwrap();
     until_active(&slurm, PODS[0]).await;
     let observer = Observer::start(&ground.bed, &slurm).unwrap();

@@ -1,5 +1,5 @@
-//! Workers that vanish: with their pod, with their kubelet, with their node. Slurm is informed at once, so that no stale node takes a job and the
-//! jobs there restart elsewhere. A new worker of the same name inherits nothing.
+//! Workers that vanish: with their pod, with their kubelet, with their node. Their nodes take no job, and are set DOWN when slurmctld does not hear
+//! from them any more, so that the jobs there restart elsewhere. A new worker of the same name inherits nothing.
 
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,10 @@ use slipway_tests::ground::Ground;
 use slipway_tests::manifest::Manifest;
 use slipway_tests::observer::Observer;
 use slipway_tests::slurm::Slurm;
+
+/// slurmctld pings each node three times in this time, so it notices a dead slurmd within 40 s instead of 100. It sets a silent node DOWN itself
+/// only after all of it, which none of these cases waits for.
+const SLURMD_TIMEOUT: u32 = 120;
 
 /// Long enough for at least two reconciles.
 const A_WHILE: Duration = Duration::from_secs(5);
@@ -133,7 +137,8 @@ async fn a_worker_that_vanishes_leaves_no_stale_node_and_its_jobs_start_anew() {
     // One node gets a worker and nothing else.
     let victim = ground.free_node().unwrap();
     ground.kubectl(&["cordon", &victim]).unwrap();
-    let slurm = ground.slurm("slurm", Manifest::demo().unwrap().workers(1)).await.unwrap();
+    let manifest = Manifest::demo().unwrap().workers(1).with_conf(&format!("SlurmdTimeout={SLURMD_TIMEOUT}"));
+    let slurm = ground.slurm("slurm", manifest).await.unwrap();
     let others: Vec<String> = ground.nodes().into_iter().filter(|node| *node != victim).collect();
     for other in &others {
         ground.kubectl(&["cordon", other]).unwrap();

@@ -51,7 +51,19 @@ async fn vanishes(cluster: &Cluster<'_>) {
     cluster.kubelet.conduct("worker-2", Conduct::Unassigned);
     let began = Instant::now();
     cluster.stage.kubectl(&["delete", "pod", "worker-2", "--force", "--grace-period=0", "--namespace", &cluster.namespace]);
-    eventually("Slurm to know that it is gone", async || {
+    // Its slurmd may still run: it is drained, and its job runs on.
+    eventually("its node to be drained", async || {
+        let node = cluster.sim.world(|world| world.nodes["worker-2"].clone());
+        if node.is_draining && slurm_node::is_our_reason(&node.reason) { Ok(()) } else { Err(format!("{node:?}")) }
+    })
+    .await;
+    cluster.until_read(2).await;
+    assert!(cluster.are_running(&[job]) && !cluster.sim.world(|world| world.nodes["worker-2"].is_down), "Slurm still hears from it");
+    cluster.sim.world(|world| {
+        world.nodes.get_mut("worker-2").unwrap().silent_until = u64::MAX;
+        world.changed.nodes = world.now;
+    });
+    eventually("its node to be set DOWN", async || {
         let node = cluster.sim.world(|world| world.nodes["worker-2"].clone());
         if node.is_down && slurm_node::is_our_reason(&node.reason) { Ok(()) } else { Err(format!("{node:?}")) }
     })

@@ -146,9 +146,10 @@ fn plan_end(remains: &Remains<'_>, reservation: Option<Result<(), String>>, plan
     let Remains { stale_nodes, forgotten_at, jobs, partition, job_policy, now, .. } = remains;
     let is_forced = job_policy.may_kill_jobs(*now);
     // First, because jobs on such a node would never end.
-    if let Some(down) = stale_nodes.as_ref().ok().and_then(|stale_nodes| stale_node::set_down(stale_nodes.iter())) {
-        plan.actions.push(down);
-        return plan.report.wait(Reason::Deleting, "is being deleted: its nodes are set down in Slurm".to_owned());
+    let out_of_use = stale_nodes.as_ref().map(|stale_nodes| stale_node::without_jobs(stale_nodes.iter())).unwrap_or_default();
+    if !out_of_use.is_empty() {
+        plan.actions.extend(out_of_use);
+        return plan.report.wait(Reason::Deleting, "is being deleted: its nodes are drained or set DOWN in Slurm".to_owned());
     }
     match jobs {
         _ if is_forced => {}
@@ -238,7 +239,7 @@ mod tests {
     use super::{
         super::{
             InSlurm, Reserved, Seen, Told,
-            tests::{busy, drained, idle, stale_node, unknown, worker},
+            tests::{busy, drained, idle, silent, stale_node, unknown, worker},
         },
         *,
     };
@@ -357,10 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn one_that_still_takes_jobs_is_set_down_first() {
+    fn one_that_still_takes_jobs_is_taken_out_of_use_first() {
         let stale_nodes = [stale_node(0, idle())];
-        assert_eq!(words(&remains(&[], &stale_nodes, &[])), ["set down w-0: Pod is gone"]);
-        let with_a_job = [stale_node(0, busy())];
+        assert_eq!(words(&remains(&[], &stale_nodes, &[])), ["drain w-0: Pod is gone"]);
+        let with_a_job = [stale_node(0, silent(busy()))];
         assert_eq!(words(&remains(&[], &with_a_job, &["7"])), ["set down w-0: Pod is gone"], "its job would never end");
     }
 

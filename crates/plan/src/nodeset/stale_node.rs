@@ -1,7 +1,8 @@
 //! Stale nodes: records in Slurm whose pod is gone. Slurm would send jobs there that never start, and jobs that were there would never end.
 //!
-//! A node that is set DOWN gets no job, and its jobs are requeued. That kills no job: nothing can run without a pod. A terminating pod does this
-//! itself; this is for pods that could not.
+//! A node that is set DOWN gets no job, and its jobs are requeued. That must not happen while they still run: a pod that was deleted by force, or whose
+//! Kubernetes node was deleted, is gone from the API, and its slurmd may run on. So a node is set DOWN only when slurmctld itself does not hear from it
+//! any more, or when Kubernetes reports that the containers have ended. Until then it is drained. A terminating pod sets its node DOWN itself.
 
 use std::collections::BTreeSet;
 
@@ -13,35 +14,82 @@ use crate::{
     gate::{Answer, Clearance, Deed, gate},
 };
 
-/// Sets DOWN, in one call, the nodes that may get or have jobs although their pod is gone or has ended. Returns them.
+/// Flag of a node that does not respond to slurmctld.
+const NOT_RESPONDING: &str = "NotResponding";
+
+/// Sets DOWN or drains, in one call each, the nodes that may get or have jobs although their pod is gone or has ended. Returns them.
 pub(super) fn plan_stale_nodes(observed: &Observed<'_>, plan: &mut Plan) -> BTreeSet<String> {
-    let stale_nodes = observed
-        .slurm
-        .stale_nodes
-        .iter()
-        .filter(|stale_node| may_hold_jobs(&stale_node.in_slurm))
-        .map(|stale_node| (&stale_node.node, &stale_node.in_slurm));
     // A pod that has ended is deleted once Slurm reports no job there. Without this, Slurm would report the job forever.
     let ended = observed.workers.iter().filter(|worker| worker.stage == Stage::Ended && worker.in_slurm.is_busy == Answer::Yes);
-    let ended = ended.filter(|worker| may_hold_jobs(&worker.in_slurm)).map(|Worker { node, in_slurm, .. }| (node, in_slurm));
-    let (nodes, action) = down(stale_nodes.chain(ended));
-    plan.actions.extend(action);
+    let ended = ended.map(|Worker { node, in_slurm, .. }| Stale { node, in_slurm, has_ended: true });
+    let actions = take_out_of_use(observed.slurm.stale_nodes.iter().map(Stale::of).chain(ended));
+    let nodes = actions.iter().flat_map(told).cloned().collect();
+    plan.actions.extend(actions);
     nodes
 }
 
-/// The action that sets those of `stale_nodes` DOWN that may get or have jobs, or `None` if there are none.
-pub(super) fn set_down<'a>(stale_nodes: impl Iterator<Item = &'a StaleNode>) -> Option<Action> {
-    down(stale_nodes.filter(|stale_node| may_hold_jobs(&stale_node.in_slurm)).map(|stale_node| (&stale_node.node, &stale_node.in_slurm))).1
+/// Actions after which those of `stale_nodes` that may get or have jobs get no more.
+pub(super) fn without_jobs<'a>(stale_nodes: impl Iterator<Item = &'a StaleNode>) -> Vec<Action> {
+    take_out_of_use(stale_nodes.map(Stale::of))
 }
 
-fn down<'a>(nodes: impl Iterator<Item = (&'a String, &'a InSlurm)>) -> (BTreeSet<String>, Option<Action>) {
+/// A node without a living pod.
+struct Stale<'a> {
+    node: &'a String,
+    in_slurm: &'a InSlurm,
+    /// True if Kubernetes reports that its containers have ended.
+    has_ended: bool,
+}
+
+impl<'a> Stale<'a> {
+    fn of(StaleNode { node, in_slurm, .. }: &'a StaleNode) -> Self {
+        Self { node, in_slurm, has_ended: false }
+    }
+
+    /// The clearance to set the node DOWN, if the gate gives it. A node that an administrator drained is left as it is, although its jobs hang: DOWN
+    /// would overwrite the administrator's reason. Slurm itself sets a node DOWN that does not respond for `SlurmdTimeout`, and keeps the reason.
+    fn clearance(&self) -> Option<Clearance> {
+        let Self { node, in_slurm, has_ended } = self;
+        if in_slurm.hold == Hold::Unknown {
+            return None; // a command for it was just sent to Slurm
+        }
+        let ends_jobs = match in_slurm.is_busy.clone() {
+            _ if *has_ended || in_slurm.has(NOT_RESPONDING) => Answer::No,
+            is_busy => is_busy,
+        };
+        let deed = Deed::new(format!("set node `{node}` DOWN"), ends_jobs);
+        gate(&Deed { is_ours: in_slurm.hold != Hold::ByOthers, ..deed }).clearance()
+    }
+
+    /// True if it is to be drained, because it may still run.
+    fn is_to_drain(&self) -> bool {
+        !self.has_ended && !self.in_slurm.has(NOT_RESPONDING) && matches!(self.in_slurm.hold, Hold::Open | Hold::DownByUs)
+    }
+}
+
+fn take_out_of_use<'a>(stale: impl Iterator<Item = Stale<'a>>) -> Vec<Action> {
+    let stale = stale.filter(|stale| may_hold_jobs(stale.in_slurm));
+    let (to_drain, others): (Vec<Stale<'_>>, Vec<Stale<'_>>) = stale.partition(Stale::is_to_drain);
+    let is_silent = |stale: &&Stale<'_>| stale.has_ended || stale.in_slurm.has(NOT_RESPONDING);
     let mut cleared: Vec<(String, Clearance)> =
-        nodes.filter_map(|(node, in_slurm)| Some((node.clone(), clearance(node, in_slurm)?))).collect();
+        others.iter().filter(is_silent).filter_map(|stale| Some((stale.node.clone(), stale.clearance()?))).collect();
     cleared.sort_by(|(one, _), (other, _)| one.cmp(other));
     cleared.dedup_by(|(one, _), (other, _)| one == other);
-    let nodes = cleared.iter().map(|(node, _)| node.clone()).collect();
     let set_down = |(nodes, clearance)| Action::SetDown { nodes, reason: POD_GONE.to_owned(), clearance };
-    (nodes, Clearance::for_all(cleared).map(set_down))
+    let mut actions: Vec<Action> = Clearance::for_all(cleared).map(set_down).into_iter().collect();
+    let to_drain: BTreeSet<String> = to_drain.iter().map(|stale| stale.node.clone()).collect();
+    if !to_drain.is_empty() {
+        actions.push(Action::Drain { nodes: to_drain.into_iter().collect(), reason: POD_GONE.to_owned() });
+    }
+    actions
+}
+
+/// The nodes of a command.
+fn told(action: &Action) -> &[String] {
+    match action {
+        Action::SetDown { nodes, .. } | Action::Drain { nodes, .. } => nodes,
+        _ => &[],
+    }
 }
 
 /// True if no one but us has set the state of a record. A record that Slurm set DOWN because the node does not respond counts as ours.
@@ -63,8 +111,8 @@ pub(super) fn without_stale_nodes(creations: Vec<Action>, observed: &Observed<'_
         };
         match &creation {
             Action::CreateWorker { name, hostname, .. } if let Some(StaleNode { node, in_slurm, .. }) = stale_node_of(name, hostname) => {
-                if in_slurm.hold == Hold::ByOthers {
-                    plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{name}`: {}", why_it_lasts(node, in_slurm)));
+                if let Some(why) = why_it_lasts(node, in_slurm) {
+                    plan.report.wait(Reason::WaitingForSlurm, format!("waits to create pod `{name}`: {why}"));
                 }
             }
             _ => free.push(creation),
@@ -83,20 +131,18 @@ fn may_hold_jobs(in_slurm: &InSlurm) -> bool {
         }
 }
 
-/// The clearance to set the node DOWN, if the gate gives it. A node that an administrator drained is left as it is, although its jobs hang: DOWN would overwrite the
-/// administrator's reason. Slurm itself sets a node DOWN that does not respond for `SlurmdTimeout`, and keeps the reason.
-fn clearance(node: &str, in_slurm: &InSlurm) -> Option<Clearance> {
-    if in_slurm.hold == Hold::Unknown {
-        return None; // a command for it was just sent to Slurm
+/// Reason why jobs hold a stale node for longer than a moment, or `None`.
+fn why_it_lasts(node: &str, in_slurm: &InSlurm) -> Option<String> {
+    match in_slurm.hold {
+        Hold::ByOthers => Some(format!(
+            "in Slurm jobs of the deleted pod still hold node `{node}`, which someone else drained (`{}`), so it is not changed; Slurm requeues \
+             them after its SlurmdTimeout, or sooner if you set the node DOWN",
+            in_slurm.reason
+        )),
+        Hold::DrainedByUs if !in_slurm.has(NOT_RESPONDING) => Some(format!(
+            "in Slurm jobs of the deleted pod still hold node `{node}`, and its slurmd may still run: it is drained, and set DOWN when Slurm reports \
+             that it does not respond; if you know that nothing runs there, set it DOWN (`scontrol update nodename={node} state=down reason=...`)"
+        )),
+        Hold::Open | Hold::DownByUs | Hold::DrainedByUs | Hold::Unknown => None,
     }
-    let deed = Deed::new(format!("set node `{node}` down"), Answer::No);
-    gate(&Deed { is_ours: in_slurm.hold != Hold::ByOthers, ..deed }).clearance()
-}
-
-fn why_it_lasts(node: &str, in_slurm: &InSlurm) -> String {
-    format!(
-        "in Slurm jobs of the deleted pod still hold node `{node}`, which someone else drained (`{}`), so it is not changed; Slurm requeues them \
-         after its SlurmdTimeout, or sooner if you set the node DOWN",
-        in_slurm.reason
-    )
 }

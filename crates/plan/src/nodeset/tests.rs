@@ -158,6 +158,12 @@ impl Observed<'_> {
     }
 }
 
+/// The same node when slurmctld does not hear from it.
+pub(super) fn silent(in_slurm: InSlurm) -> InSlurm {
+    let states = in_slurm.states.iter().copied().chain(["NotResponding"]).collect();
+    InSlurm { states, ..in_slurm }
+}
+
 fn plan(workers: &[Worker], replicas: usize) -> Plan {
     nodeset(observed(workers, replicas))
 }

@@ -41,7 +41,7 @@ fn said(plan: &Plan) -> String {
 #[rstest]
 #[case::gone(gone(), &["forget w-3"])]
 #[case::drained_and_empty(left_drained(), &["forget w-3"])]
-#[case::it_came_back_and_takes_jobs(idle(), &["set down w-3: Pod is gone"])]
+#[case::it_came_back_and_takes_jobs(idle(), &["drain w-3: Pod is gone"])]
 #[case::busy(InSlurm { is_busy: Answer::Yes, ..gone() }, &[])]
 #[case::unknown(InSlurm { states: vec!["Down"], hold: Hold::DownByUs, ..unknown() }, &[])]
 #[case::just_told(InSlurm { hold: Hold::Unknown, ..gone() }, &[])]
@@ -99,7 +99,7 @@ fn a_record_that_says_something_else_is_deleted_before_its_pod_is_made() {
 #[case::reserved(Record { needed: Needed::By("reservation `r` names it".into()), ..free(&["x"]) }, gone(), &["create pod `w-0`"])]
 #[case::held_by_others(free(&["x"]), InSlurm { reason: "bad disk".into(), ..gone() }, &["create pod `w-0`"])]
 #[case::soon_known(Record { needed: Needed::Unknown("it is read again".into()), ..free(&["x"]) }, gone(), &[])]
-#[case::still_up(free(&["x"]), idle(), &["set down w-0: Pod is gone"])]
+#[case::still_up(free(&["x"]), idle(), &["drain w-0: Pod is gone"])]
 fn a_record_that_has_to_stay_keeps_no_worker_from_coming(#[case] record: Record, #[case] in_slurm: InSlurm, #[case] actions: &[&str]) {
     let stale_nodes = [stale_node(0, in_slurm, record)];
     assert_eq!(words(&nodeset(observed(&[], 1).with(|it| it.slurm.stale_nodes = &stale_nodes))), actions);

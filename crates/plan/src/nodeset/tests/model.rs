@@ -170,6 +170,9 @@ impl World {
                 up.in_slurm = idle();
             }
         }
+        for StaleNode { in_slurm, .. } in self.stale_nodes.iter_mut().filter(|stale_node| !stale_node.in_slurm.has("NotResponding")) {
+            in_slurm.states.push("NotResponding");
+        }
         let silent = self.fleet.iter_mut().filter(|worker| worker.stage == Stage::Ended).map(|worker| &mut worker.in_slurm);
         let silent = silent.chain(self.stale_nodes.iter_mut().map(|stale_node| &mut stale_node.in_slurm));
         for in_slurm in silent.filter(|in_slurm| in_slurm.hold == Hold::ByOthers && in_slurm.is_busy == Answer::Yes) {
@@ -230,6 +233,16 @@ proptest! {
             if let Action::SetDown { nodes, .. } = action {
                 let lives = |node: &String| world.fleet.iter().any(|worker| worker.node == *node && worker.stage != Stage::Ended);
                 prop_assert!(!nodes.iter().any(lives));
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_that_slurm_hears_from_and_has_a_job_is_never_set_down(world in world(), replicas in 0..12_usize) {
+        for action in world.plan(replicas).actions {
+            if let Action::SetDown { nodes, .. } = action {
+                let may_run = |stale_node: &&StaleNode| nodes.contains(&stale_node.node) && stale_node.in_slurm.is_busy != Answer::No;
+                prop_assert!(world.stale_nodes.iter().filter(may_run).all(|stale_node| stale_node.in_slurm.has("NotResponding")));
             }
         }
     }

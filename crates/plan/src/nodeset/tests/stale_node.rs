@@ -13,12 +13,16 @@ fn set_down(in_slurm: InSlurm) -> InSlurm {
 }
 
 const DOWN: &str = "set down w-0: Pod is gone";
+const DRAIN: &str = "drain w-0: Pod is gone";
 const CREATE: &str = "create pod `w-0`";
 
 #[rstest]
-#[case::idle(idle(), &[DOWN])]
-#[case::busy(busy(), &[DOWN])]
-#[case::draining_by_us(draining(), &[DOWN])]
+#[case::idle(idle(), &[DRAIN])]
+#[case::idle_and_silent(silent(idle()), &[DOWN])]
+#[case::busy(busy(), &[DRAIN])]
+#[case::busy_and_silent(silent(busy()), &[DOWN])]
+#[case::draining_by_us(draining(), &[])]
+#[case::draining_by_us_and_silent(silent(draining()), &[DOWN])]
 #[case::drained_by_us_and_empty(emptied(), &[CREATE])]
 #[case::drained_by_others_and_empty(by_others(emptied()), &[CREATE])]
 #[case::drained_by_others_and_busy(by_others(draining()), &[])]
@@ -32,8 +36,9 @@ fn a_worker_is_made_anew_when_no_job_can_hang_on_its_node(#[case] in_slurm: InSl
 }
 
 #[rstest]
-#[case::idle(idle(), &[DOWN])]
-#[case::busy(busy(), &[DOWN])]
+#[case::idle(idle(), &[DRAIN])]
+#[case::busy(busy(), &[DRAIN])]
+#[case::busy_and_silent(silent(busy()), &[DOWN])]
 #[case::drained_by_us_and_empty(emptied(), &[])]
 #[case::drained_by_others_and_busy(by_others(busy()), &[])]
 #[case::down(set_down(idle()), &[])]
@@ -44,13 +49,16 @@ fn a_stale_node_gets_no_job_although_nobody_takes_its_place(#[case] in_slurm: In
 
 #[test]
 fn many_are_set_down_in_one_call_and_others_are_made_meanwhile() {
-    let stale_nodes = [stale_node(2, busy()), stale_node(0, idle())];
-    assert_eq!(deeds(&plan_with(&stale_nodes, &[], 3)), ["set down w-0, w-2: Pod is gone", "create pod `w-1`"]);
+    let stale_nodes = [stale_node(2, silent(busy())), stale_node(0, silent(idle())), stale_node(3, busy()), stale_node(4, idle())];
+    let actions = ["set down w-0, w-2: Pod is gone", "drain w-3, w-4: Pod is gone", "create pod `w-1`"];
+    assert_eq!(deeds(&plan_with(&stale_nodes, &[], 3)), actions);
 }
 
 #[test]
 fn only_a_wait_that_lasts_is_reported() {
     assert_eq!(plan_with(&[stale_node(0, busy())], &[], 1).report.reason(), Reason::PodsNotReady);
+    let may_run = plan_with(&[stale_node(0, draining())], &[], 1).report.message();
+    assert!(may_run.contains("its slurmd may still run") && may_run.contains("scontrol update nodename=w-0 state=down"), "{may_run}");
     let report = plan_with(&[stale_node(0, by_others(busy()))], &[], 1).report;
     assert_eq!(report.reason(), Reason::WaitingForSlurm);
     assert_eq!(
