@@ -38,13 +38,12 @@ pub enum SlurmCommand {
     Reconfigure(String),
     /// Drains nodes, with the reason without our prefix.
     Drain(Vec<String>, String),
-    /// Undrains nodes that are drained.
-    Undrain(Vec<String>),
-    /// Resumes nodes that are DOWN.
-    Resume(Vec<String>),
-    /// Sets nodes DOWN whose pods are gone, with the reason without our prefix. Each node has the start time of the slurmd that is gone: one that
-    /// started later is not affected.
-    SetDown(BTreeMap<String, Option<Timestamp>>, String),
+    /// Undrains nodes that are drained. Each node has the reason of the drain to lift: one that was replaced in the meantime stays.
+    Undrain(BTreeMap<String, String>),
+    /// Resumes nodes that are DOWN. Each node has the reason that is to be lifted.
+    Resume(BTreeMap<String, String>),
+    /// Sets nodes DOWN whose pods are gone, with the reason without our prefix.
+    SetDown(BTreeMap<String, Gone>, String),
     /// Sets the topology or features of nodes.
     SetAttribute(Vec<String>, NodeAttribute),
     /// Writes comments, by node.
@@ -53,6 +52,21 @@ pub enum SlurmCommand {
     Forget(BTreeMap<String, Option<Timestamp>>),
     /// Creates or changes the reservation with this name; deletes it if `None`.
     Reserve(String, Option<Booking>),
+}
+
+/// A slurmd whose pod is gone, as it was when that was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Its start time: one that started later is not affected.
+    pub started: Option<Timestamp>,
+    /// True if slurmctld did not hear from it: one that responds again may run jobs.
+    pub is_silent: bool,
+}
+
+impl Gone {
+    fn is_unchanged(self, node: &Node) -> bool {
+        self.started == node.slurmd_start_time.moment() && (!self.is_silent || node.state.has(&NodeState::NotResponding))
+    }
 }
 
 /// Data in which the effect of a command shows.
@@ -87,10 +101,16 @@ impl SlurmCommand {
                 let is_meant = |node: &Node| matches!(hold(node), Hold::Open | Hold::DownByUs | Hold::DrainedByUs);
                 update(client, nodes, is_meant, &NodeUpdate::drain(reason(why).as_str())).await
             }
-            Self::Undrain(nodes) => update_surely(client, nodes, |node| hold(node) == Hold::DrainedByUs, &NodeUpdate::undrain()).await,
-            Self::Resume(nodes) => update_surely(client, nodes, is_held_by_us, &NodeUpdate::resume()).await,
+            Self::Undrain(nodes) => {
+                let is_meant = |node: &Node| hold(node) == Hold::DrainedByUs && nodes.get(&node.name) == Some(&node.reason);
+                update_surely(client, nodes.keys(), is_meant, &NodeUpdate::undrain()).await
+            }
+            Self::Resume(nodes) => {
+                let is_meant = |node: &Node| is_held_by_us(node) && nodes.get(&node.name) == Some(&node.reason);
+                update_surely(client, nodes.keys(), is_meant, &NodeUpdate::resume()).await
+            }
             Self::SetDown(nodes, why) => {
-                let is_meant = |node: &Node| is_up_and_ours(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
+                let is_meant = |node: &Node| is_up_and_ours(node) && nodes.get(&node.name).is_some_and(|gone| gone.is_unchanged(node));
                 update_surely(client, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
             }
             Self::SetAttribute(nodes, attribute) => {
@@ -274,8 +294,8 @@ impl fmt::Display for SlurmCommand {
         match self {
             Self::Reconfigure(why) => write!(out, "reconfigure: {why}"),
             Self::Drain(nodes, why) => write!(out, "drain {}: {why}", nodes.join(",")),
-            Self::Undrain(nodes) => write!(out, "undrain {}", nodes.join(",")),
-            Self::Resume(nodes) => write!(out, "resume {}", nodes.join(",")),
+            Self::Undrain(nodes) => write!(out, "undrain {}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
+            Self::Resume(nodes) => write!(out, "resume {}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
             Self::SetDown(nodes, why) => write!(out, "set down {}: {why}", nodes.keys().cloned().collect::<Vec<_>>().join(",")),
             Self::SetAttribute(nodes, attribute) => write!(out, "update {}: {attribute}", nodes.join(",")),
             Self::Describe(comments) => write!(out, "describe {} nodes", comments.len()),

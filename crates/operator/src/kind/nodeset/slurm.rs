@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use super::node_attributes::observe_members;
 use crate::{
-    slurm::{SlurmCommand, hold, needs, state_words},
+    slurm::{Gone, SlurmCommand, hold, needs, state_words},
     world::{
         context::Context,
         memory::{self, Told},
@@ -130,11 +130,11 @@ impl<'a> Cluster<'a> {
             Action::Drain { nodes, reason } => {
                 (nodes, Hold::DrainedByUs, Some(reason.clone()), SlurmCommand::Drain(nodes.clone(), reason.clone()))
             }
-            Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(nodes.clone())),
-            Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(nodes.clone())),
+            Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(self.reasons(nodes))),
+            Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(self.reasons(nodes))),
             // The preStop hook may set the node DOWN at the same moment with its own reason, so no reason is remembered.
             Action::SetDown { nodes, reason, .. } => {
-                (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.starts(nodes), reason.clone()))
+                (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.gone(nodes), reason.clone()))
             }
             Action::Describe { comments } => return self.describe(comments),
             Action::SetAttribute { nodes, attribute } => return self.set_attribute(nodes, attribute),
@@ -219,6 +219,21 @@ impl<'a> Cluster<'a> {
         let table = self.snapshot.as_deref().map(Snapshot::nodes);
         let start = |node: &String| table?.get(node)?.slurmd_start_time.moment();
         nodes.iter().map(|node| (node.clone(), start(node))).collect()
+    }
+
+    /// State of slurmd on each of these nodes, whose pods are gone.
+    fn gone(&self, nodes: &[String]) -> BTreeMap<String, Gone> {
+        let table = self.snapshot.as_deref().map(Snapshot::nodes);
+        let is_silent = |node: &String| table?.get(node).map(|record| record.state.has(&NodeState::NotResponding));
+        let gone = |(node, started)| (is_silent(&node).unwrap_or_default(), node, started);
+        self.starts(nodes).into_iter().map(gone).map(|(is_silent, node, started)| (node, Gone { started, is_silent })).collect()
+    }
+
+    /// Reason on the record of each of these nodes.
+    fn reasons(&self, nodes: &[String]) -> BTreeMap<String, String> {
+        let table = self.snapshot.as_deref().map(Snapshot::nodes);
+        let reason = |node: &String| Some(table?.get(node)?.reason.clone());
+        nodes.iter().map(|node| (node.clone(), reason(node).unwrap_or_default())).collect()
     }
 
     /// Time since which the node has been in its current state, responding or not responding.

@@ -46,6 +46,11 @@ fn nodes() -> Vec<String> {
     vec!["worker-0".to_owned(), "worker-1".to_owned()]
 }
 
+/// The nodes with the reason that is to be lifted.
+fn held(reason: &str) -> BTreeMap<String, String> {
+    nodes().into_iter().map(|node| (node, reason.to_owned())).collect()
+}
+
 fn drained(reason: &str) -> impl Fn(&mut NodeRecord) {
     move |node| {
         node.is_draining = true;
@@ -61,12 +66,18 @@ fn down(reason: &str) -> impl Fn(&mut NodeRecord) {
 }
 
 #[rstest]
-#[case::idle("", false, Some("slurm-operator: Pod is gone"))]
-#[case::drained_by_us("slurm-operator: scale-in", false, Some("slurm-operator: Pod is gone"))]
-#[case::drained_by_others("bad disk", false, None)]
-#[case::a_new_slurmd_came("", true, None)]
+#[case::idle("", false, false, Some("slurm-operator: Pod is gone"))]
+#[case::drained_by_us("slurm-operator: scale-in", false, false, Some("slurm-operator: Pod is gone"))]
+#[case::drained_by_others("bad disk", false, false, None)]
+#[case::a_new_slurmd_came("", true, false, None)]
+#[case::it_responds_again("", false, true, None)]
 #[tokio::test]
-async fn only_a_node_that_is_as_it_was_is_set_down(#[case] drain: &str, #[case] restarts: bool, #[case] reason: Option<&str>) {
+async fn only_a_node_that_is_as_it_was_is_set_down(
+    #[case] drain: &str,
+    #[case] restarts: bool,
+    #[case] is_silent: bool,
+    #[case] reason: Option<&str>,
+) {
     let ground = Ground::new(|node| {
         if !drain.is_empty() {
             drained(drain)(node);
@@ -77,8 +88,9 @@ async fn only_a_node_that_is_as_it_was_is_set_down(#[case] drain: &str, #[case] 
     if restarts {
         ground.sim.world(|world| world.nodes.get_mut("worker-0").map(|node| node.started_at += 1)).unwrap();
     }
-    let command =
-        SlurmCommand::SetDown(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)]), "Pod is gone".to_owned());
+    let gone = |started| Gone { started, is_silent };
+    let nodes = BTreeMap::from([("worker-0".to_owned(), gone(start)), ("absent".to_owned(), gone(None))]);
+    let command = SlurmCommand::SetDown(nodes, "Pod is gone".to_owned());
     command.carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     assert_eq!((record.is_down, record.reason.as_str()), (reason.is_some(), reason.unwrap_or(drain)));
@@ -96,7 +108,7 @@ async fn a_resume_lifts_our_drain_and_our_down_and_nothing_of_others(#[case] is_
     })
     .await;
     ground.sim.world(|world| world.nodes.get_mut("worker-1").map(|node| down("bad disk")(node))).unwrap();
-    SlurmCommand::Resume(nodes()).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Resume(held("slurm-operator: Pod is gone")).carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     assert!(!record.is_down && !record.is_draining);
     assert!(ground.record("worker-1").is_down);
@@ -169,8 +181,8 @@ async fn a_place_is_written_in_one_call_and_only_where_it_differs() {
 }
 
 #[rstest]
-#[case::undrain(SlurmCommand::Undrain(nodes()))]
-#[case::resume(SlurmCommand::Resume(nodes()))]
+#[case::undrain(SlurmCommand::Undrain(held("slurm-operator: Pod is pending termination for scale-in")))]
+#[case::resume(SlurmCommand::Resume(held("slurm-operator: Pod is pending termination for scale-in")))]
 #[tokio::test]
 async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] command: SlurmCommand) {
     let ground = Ground::new(drained("slurm-operator: Pod is pending termination for scale-in")).await;
@@ -179,6 +191,19 @@ async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] command: SlurmCo
     command.carry_out(&ground.client).await.unwrap();
     let record = ground.record("worker-0");
     assert!(record.is_draining && record.reason == "bad disk", "{record:?}");
+}
+
+/// A command may wait in the queue while another drain replaces the one that it is to lift.
+#[rstest]
+#[case::the_same("slurm-operator: fan", false)]
+#[case::replaced("slurm-operator: Pod is pending termination for scale-in", true)]
+#[tokio::test]
+async fn only_the_drain_that_was_meant_is_lifted(#[case] now: &str, #[case] is_draining: bool) {
+    for command in [SlurmCommand::Undrain(held("slurm-operator: fan")), SlurmCommand::Resume(held("slurm-operator: fan"))] {
+        let ground = Ground::new(drained(now)).await;
+        command.carry_out(&ground.client).await.unwrap();
+        assert_eq!(ground.record("worker-0").is_draining, is_draining, "{command}");
+    }
 }
 
 #[rstest]
