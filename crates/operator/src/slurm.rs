@@ -34,7 +34,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 pub use address::Address;
-pub use command::SlurmCommand;
+pub use command::{Gone, SlurmCommand};
 pub use hold::hold;
 pub use question::{jobs_naming, needs, partitions_have_jobs, registered_nodes, workers_behind};
 pub use state::state_words;
