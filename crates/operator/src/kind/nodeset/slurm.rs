@@ -133,9 +133,7 @@ impl<'a> Cluster<'a> {
             Action::Undrain { nodes } => (nodes, Hold::Open, None, SlurmCommand::Undrain(self.reasons(nodes))),
             Action::Resume { nodes } => (nodes, Hold::Open, None, SlurmCommand::Resume(self.reasons(nodes))),
             // The preStop hook may set the node DOWN at the same moment with its own reason, so no reason is remembered.
-            Action::SetDown { nodes, reason, .. } => {
-                (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.gone(nodes), reason.clone()))
-            }
+            Action::SetDown { nodes, reason, .. } => (nodes, Hold::DownByUs, None, SlurmCommand::SetDown(self.gone(nodes), reason.clone())),
             Action::Describe { comments } => return self.describe(comments),
             Action::SetAttribute { nodes, attribute } => return self.set_attribute(nodes, attribute),
             Action::Reconfigure { why, .. } => {
