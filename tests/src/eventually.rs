@@ -4,8 +4,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use slipway_bed::Failure;
-use slipway_bed::patience::Patience;
-use slipway_bed::progress::seconds;
+use slipway_bed::patience;
 
 /// First poll interval, and the longest one: many tests wait at once, and a command in a pod takes a tenth of a second of a core.
 const POLL: Duration = Duration::from_millis(200);
@@ -16,17 +15,7 @@ pub async fn eventually<T, F>(what: &str, ask: impl Fn() -> F) -> Result<T, Fail
 where
     F: Future<Output = Result<T, String>>,
 {
-    let (mut patience, mut pause) = (Patience::start(), POLL);
-    loop {
-        match ask().await {
-            Ok(answer) => return Ok(answer),
-            Err(missing) if patience.is_exhausted() => {
-                return Err(Failure::new(format!("waited {} for {what}, in vain: {missing}", seconds(patience.elapsed()))));
-            }
-            Err(_) => tokio::time::sleep(pause).await,
-        }
-        pause = SLOWEST_POLL.min(pause.mul_f32(1.3));
-    }
+    patience::eventually(what, [POLL, SLOWEST_POLL], async || ask().await).await
 }
 
 /// Polls for a while; the answer must be `Ok` each time. Fails with the first `Err`.

@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use crate::failure::Failure;
 use crate::machine::Reading;
+use crate::progress::seconds;
 
 /// Timeout on a machine with spare cores: more than twice the longest of Slurm's and Kubernetes' own timers.
 pub const PATIENCE: Duration = Duration::from_mins(3);
@@ -42,6 +44,22 @@ impl Patience {
     /// Time since the wait began, for messages.
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
+    }
+}
+
+/// Polls until the answer is `Ok`. The pauses grow from the first of `pauses` to the second. An `Err` states what is still missing; the last one is
+/// reported when patience ends.
+pub async fn eventually<T>(what: &str, pauses: [Duration; 2], ask: impl AsyncFn() -> Result<T, String>) -> Result<T, Failure> {
+    let ([mut pause, longest], mut patience) = (pauses, Patience::start());
+    loop {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(missing) if patience.is_exhausted() => {
+                return Err(Failure::new(format!("waited {} for {what}, in vain: {missing}", seconds(patience.elapsed()))));
+            }
+            Err(_) => tokio::time::sleep(pause).await,
+        }
+        pause = longest.min(pause.mul_f32(1.3));
     }
 }
 

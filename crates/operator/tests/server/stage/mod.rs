@@ -20,7 +20,7 @@ use slipway_bed::Bed;
 use slipway_bed::bed::take_down;
 use slipway_bed::cache::Cache;
 use slipway_bed::layout::API_PORT;
-use slipway_bed::patience::Patience;
+use slipway_bed::patience;
 use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, Turn};
 use slipway_bed::up::{Wanted, up};
 use slipway_sim::Sim;
@@ -33,6 +33,8 @@ pub const OPERATOR_USER: &str = "system:serviceaccount:slipway-system:slipway";
 const SHARED: &str = "SLIPWAY_SHARED_API";
 /// The namespace of a test that has a server of its own.
 const OWN_NAMESPACE: &str = "slurm";
+/// Interval between two requests to the API server in a wait.
+const POLL: Duration = Duration::from_millis(100);
 /// Timeout for printing the state after a failure, and for the cleanup.
 const LAST_WORDS: Duration = Duration::from_mins(1);
 
@@ -347,14 +349,7 @@ pub fn says(condition: &Value, words: &[&str]) -> bool {
 
 /// Calls `ask` until it returns `Ok`; the last `Err` tells what is missing.
 pub async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Result<T, String>) -> T {
-    let mut patience = Patience::start();
-    loop {
-        match ask().await {
-            Ok(answer) => return answer,
-            Err(missing) => assert!(!patience.is_exhausted(), "waited {:.0?} for {what}, in vain: {missing}", patience.elapsed()),
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    patience::eventually(what, [POLL; 2], ask).await.unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// A Controller with its keys and `spec`.
