@@ -49,6 +49,8 @@ async fn vanishes(cluster: &Cluster<'_>) {
     let job = cluster.start_job(NODESET, &["worker-2"], 3600);
     // Its successor is not scheduled until the end of this one has been seen.
     cluster.kubelet.conduct("worker-2", Conduct::Unassigned);
+    // Without the preStop hook, which would set its node DOWN.
+    cluster.kubelet.die_silently(true);
     let began = Instant::now();
     cluster.stage.kubectl(&["delete", "pod", "worker-2", "--force", "--grace-period=0", "--namespace", &cluster.namespace]);
     // Its slurmd may still run: it is drained, and its job runs on.
@@ -70,6 +72,7 @@ async fn vanishes(cluster: &Cluster<'_>) {
     .await;
     eprintln!("a worker that vanished was down in Slurm after {:.1?}", began.elapsed());
     assert!(!cluster.are_running(&[job]), "the job waits for nobody");
+    cluster.kubelet.die_silently(false);
     cluster.kubelet.conduct("worker-2", Conduct::Well);
     cluster.until_settled(NODESET, 3).await;
     eventually("its replacement to take jobs", async || {
