@@ -11,7 +11,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use crate::cluster::project_root;
 
-/// Crates whose strings reach users, with a name for their part of the text.
+/// Crates whose strings reach users.
 const CRATES: [&str; 5] = ["api", "plan", "render", "slurm", "operator"];
 
 /// The source files of a crate in the order of their paths; test modules are left out.

@@ -1,6 +1,6 @@
 //! Probes.
 //!
-//! A starting daemon is probed every second, so that it counts as started within a second of being up; it has one minute to start.
+//! slurmctld and slurmrestd are probed every second while they start, so that they count as started within a second; they have one minute to start.
 
 use serde_json::{Value, json};
 

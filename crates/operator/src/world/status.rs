@@ -10,10 +10,7 @@ use serde_json::{Value, json};
 use slipway_api::{
     API_VERSION, Accounting, AccountingStatus, ControllerStatus, LoginSet, LoginSetStatus, NodeSet, NodeSetStatus, RestApi, RestApiStatus,
     SlurmController, Token, TokenStatus,
-    condition::{
-        CONFIGURATION_APPLIED, ConditionStatus, ConditionUpdate, GRES_AGREES, NODE_ANNOTATIONS_APPLIED, OURS, READY, RECORDS_CURRENT,
-        RESERVATION_CREATED, Reason, SLURM_REACHABLE, SLURM_STATE_LOST, SPEC_ACCEPTED,
-    },
+    condition::{ConditionStatus, ConditionUpdate, OURS, READY, Reason, SCHEMA_CURRENT, SPEC_ACCEPTED},
     label::Component,
 };
 use slipway_plan::{
@@ -113,30 +110,16 @@ pub(crate) fn note_findings<K: Reported>(object: &K, findings: &[Finding], conte
 pub(crate) async fn report_failure<K: Reported, E: Classify>(object: &K, failure: &Failure<E>, context: &Context) {
     let ready = ConditionUpdate { type_: READY, status: ConditionStatus::False, reason: Reason::ReconcileFailed, message: chain(failure) };
     let noted = context.memory.findings.get(&key_of(object));
-    let kept: &[&str] = match &noted {
-        Some(_) => &[
-            CONFIGURATION_APPLIED,
-            SLURM_REACHABLE,
-            GRES_AGREES,
-            NODE_ANNOTATIONS_APPLIED,
-            RECORDS_CURRENT,
-            SLURM_STATE_LOST,
-            RESERVATION_CREATED,
-        ],
-        None => &[
-            CONFIGURATION_APPLIED,
-            SLURM_REACHABLE,
-            GRES_AGREES,
-            NODE_ANNOTATIONS_APPLIED,
-            RECORDS_CURRENT,
-            SLURM_STATE_LOST,
-            RESERVATION_CREATED,
-            SPEC_ACCEPTED,
-        ],
+    // Findings are written from memory if there are any; otherwise the condition about them stays too.
+    let is_kept = |type_: &&str| match *type_ {
+        READY | SCHEMA_CURRENT => false,
+        SPEC_ACCEPTED => noted.is_none(),
+        _ => true,
     };
+    let kept: Vec<&str> = OURS.into_iter().filter(is_kept).collect();
     let findings = accepted(&noted.unwrap_or_default());
     let condition_updates = std::iter::once(ready).chain(findings).chain(context.guard.condition_update(K::KIND)).collect();
-    if let Err(error) = write(object, condition_updates, &BTreeMap::new(), kept, |_| {}, context).await {
+    if let Err(error) = write(object, condition_updates, &BTreeMap::new(), &kept, |_| {}, context).await {
         tracing::warn!(error = chain(&error), "cannot write the failure to the status");
     }
 }

@@ -197,7 +197,7 @@ async fn updates(cluster: &Cluster<'_>) {
     })
     .await;
     until_at_rest(cluster).await;
-    assert_eq!((cluster.uids(NODESET).await, cluster.deletions().len()), (before.clone(), deleted), "nobody is replaced before it");
+    assert_eq!((cluster.uids(NODESET).await, cluster.deletions().len()), (before.clone(), deleted), "no worker is replaced before it");
 
     let soon = start_soon(cluster).await;
     for pod in ["worker-1", "worker-2"] {
@@ -247,7 +247,7 @@ async fn recurs(cluster: &Cluster<'_>) {
     let before = cluster.uids(NODESET).await;
     until_at_rest(cluster).await;
     until_reserved(cluster, next, 30, &["HOURLY"], &WORKERS).await;
-    assert_eq!(cluster.uids(NODESET).await, before, "nobody is replaced before it");
+    assert_eq!(cluster.uids(NODESET).await, before, "no worker is replaced before it");
     move_to(in_seconds(0));
     for pod in WORKERS {
         until_replaced(cluster, pod, &before).await;

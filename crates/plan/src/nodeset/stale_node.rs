@@ -70,9 +70,7 @@ impl<'a> Stale<'a> {
 fn take_out_of_use<'a>(stale: impl Iterator<Item = Stale<'a>>) -> Vec<Action> {
     let stale = stale.filter(|stale| may_hold_jobs(stale.in_slurm));
     let (to_drain, others): (Vec<Stale<'_>>, Vec<Stale<'_>>) = stale.partition(Stale::is_to_drain);
-    let is_silent = |stale: &&Stale<'_>| stale.has_ended || stale.in_slurm.has(NOT_RESPONDING);
-    let mut cleared: Vec<(String, Clearance)> =
-        others.iter().filter(is_silent).filter_map(|stale| Some((stale.node.clone(), stale.clearance()?))).collect();
+    let mut cleared: Vec<(String, Clearance)> = others.iter().filter_map(|stale| Some((stale.node.clone(), stale.clearance()?))).collect();
     cleared.sort_by(|(one, _), (other, _)| one.cmp(other));
     cleared.dedup_by(|(one, _), (other, _)| one == other);
     let set_down = |(nodes, clearance)| Action::SetDown { nodes, reason: POD_GONE.to_owned(), clearance };

@@ -14,7 +14,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-/// What a pod shows of a node with these states.
+/// Conditions and label of a pod whose node has these states.
 fn shown(states: &[&str], is_protected: bool) -> Shown {
     let conditions = states.iter().map(|state| (format!("{CONDITION_PREFIX}{state}"), String::new())).collect();
     Shown { conditions, is_protected, deadline: None }

@@ -20,7 +20,7 @@ fn owner(api_version: &str, kind: &str, name: &str, uid: &str, is_controller: bo
 }
 
 #[rstest]
-#[case::nobody(json!([]), Keeper::Unowned)]
+#[case::unowned(json!([]), Keeper::Unowned)]
 #[case::the_node_set(json!([owner("slinky.slurm.net/v1beta1", "NodeSet", "w", "set", true)]), Keeper::NodeSet)]
 #[case::the_node_set_without_control(json!([owner("slinky.slurm.net/v1beta1", "NodeSet", "w", "set", false)]), Keeper::NodeSet)]
 #[case::one_of_its_name_before(json!([owner("slinky.slurm.net/v1alpha1", "NodeSet", "w", "old", true)]), Keeper::Former)]

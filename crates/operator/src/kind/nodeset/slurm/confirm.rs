@@ -26,7 +26,7 @@ impl Cluster<'_> {
     /// Queries the nodes of workers to be deleted once more, and drops deletions that are no longer safe or not known to be. The snapshot may be
     /// seconds old: a node may have registered since and got a job. True if a deletion was dropped.
     pub(in crate::kind::nodeset) async fn confirm(&self, actions: &mut Vec<Action>, workers: &[Worker]) -> bool {
-        let wanted: BTreeSet<&str> = actions.iter().filter_map(deleted).collect();
+        let wanted: BTreeSet<&str> = actions.iter().filter_map(Action::deleted_worker).collect();
         let leaving: Vec<&Worker> = workers.iter().filter(|worker| wanted.contains(worker.uid.as_str())).collect();
         // Workers that may be deleted with running jobs need no confirmation. The deletion itself makes sure that it is still the same pod.
         let now = self.context.clock.now();
@@ -38,7 +38,7 @@ impl Cluster<'_> {
         let confirmed = self.confirmed(&leaving).await;
         let safe: BTreeSet<&str> = permitted.iter().map(|worker| worker.uid.as_str()).chain(confirmed).collect();
         let before = actions.len();
-        actions.retain(|action| deleted(action).is_none_or(|uid| safe.contains(uid)));
+        actions.retain(|action| action.deleted_worker().is_none_or(|uid| safe.contains(uid)));
         actions.len() < before
     }
 
@@ -106,11 +106,4 @@ fn is_free(node: &Node, worker: &Worker) -> bool {
 /// True if Slurm allocates no new job to the node.
 fn gets_none(node: &Node) -> bool {
     node.state.has(&NodeState::Drain) || (node.state.has(&NodeState::Down) && node.state.has(&NodeState::NotResponding))
-}
-
-fn deleted(action: &Action) -> Option<&str> {
-    match action {
-        Action::DeleteWorker { uid, .. } => Some(uid),
-        _ => None,
-    }
 }
