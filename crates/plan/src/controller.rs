@@ -87,7 +87,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     plan.actions.extend(surplus.into_iter().map(|(key, uid)| Action::Remove { key, uid }));
 
     let statefulset = seen.iter().find(|(key, _)| key.kind == ChildKind::StatefulSet).and_then(|(_, seen)| seen.live.as_deref());
-    let rollout = Rollout { statefulset, pods, is_troubled: trouble.is_some() };
+    let mut rollout = Rollout { statefulset, is_outdated: false, pods, is_troubled: trouble.is_some() };
     let is_replacing = workload.is_some() && !in_place && rollout.is_young();
     let step = publication::step(candidate, published.as_deref(), is_replacing, created, now);
     // Without a new publication, slurmctld keeps the configuration it runs with. The published files may hold someone else's edit.
@@ -119,7 +119,10 @@ pub fn controller(observed: Observed<'_>) -> Plan {
 
     if let Some(hash) = &hash {
         match workload(hash) {
-            Ok(child) => drift::plan_children(vec![child], seen, now, &mut plan),
+            Ok(child) => {
+                rollout.is_outdated = workload::is_outdated(&child, seen, now);
+                drift::plan_children(vec![child], seen, now, &mut plan);
+            }
             // The first wait usually has the same cause: a reference that both need.
             Err(wait) if plan.report.is_ready() => plan.report.waits.push(wait),
             Err(_) => {}
@@ -132,7 +135,7 @@ pub fn controller(observed: Observed<'_>) -> Plan {
     }
     match statefulset {
         Some(live) => {
-            if let Some(progress) = workload::progress(live) {
+            if let Some(progress) = workload::progress(live, rollout.is_outdated) {
                 plan.report.wait(Reason::PodsNotReady, format!("slurmctld: {progress}{}", troubled(trouble)));
             }
         }
@@ -180,6 +183,8 @@ fn running_hash(statefulset: &Value) -> Option<String> {
 /// Progress of the pods toward their StatefulSet's revision.
 struct Rollout<'a> {
     statefulset: Option<&'a Value>,
+    /// True if it is about to change, so that its status is about the old pods.
+    is_outdated: bool,
     pods: &'a [ControllerPod],
     is_troubled: bool,
 }
@@ -191,8 +196,8 @@ impl Rollout<'_> {
         let number = |path: &str| live.pointer(path).and_then(Value::as_i64);
         let newest = live["status"]["updateRevision"].as_str().unwrap_or_default();
         let has_seen_spec = number("/status/observedGeneration") >= number("/metadata/generation");
-        match workload::progress(live) {
-            _ if !has_seen_spec || self.pods.iter().any(|pod| pod.revision != newest) => proof::Stage::Rolling,
+        match workload::progress(live, self.is_outdated) {
+            _ if self.is_outdated || !has_seen_spec || self.pods.iter().any(|pod| pod.revision != newest) => proof::Stage::Rolling,
             Some(_) => proof::Stage::Down,
             None => proof::Stage::Up,
         }
@@ -201,7 +206,7 @@ impl Rollout<'_> {
     /// True if a replacement has just started and goes well: another one now would be a needless second restart.
     fn is_young(&self) -> bool {
         const YOUNG: Duration = Duration::from_secs(30);
-        let is_on_its_way = self.statefulset.is_some_and(|live| workload::progress(live).is_some());
+        let is_on_its_way = self.statefulset.is_some_and(|live| workload::progress(live, self.is_outdated).is_some());
         is_on_its_way && !self.is_troubled && self.pods.iter().any(|pod| pod.is_going || (!pod.is_ready && pod.age < YOUNG))
     }
 }

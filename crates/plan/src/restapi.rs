@@ -29,14 +29,18 @@ pub fn restapi(observed: Observed<'_>) -> Plan {
     let Observed { service, deployment, seen, trouble, now } = observed;
     let mut plan = Plan::default();
     drift::plan_children(Vec::from_iter(service), seen, now, &mut plan);
+    let mut is_outdated = false;
     match deployment {
-        Ok(child) => drift::plan_children(vec![child], seen, now, &mut plan),
+        Ok(child) => {
+            is_outdated = workload::is_outdated(&child, seen, now);
+            drift::plan_children(vec![child], seen, now, &mut plan);
+        }
         Err(wait) => plan.report.waits.push(wait),
     }
     let live = seen.iter().find(|(key, _)| key.kind == ChildKind::Deployment).and_then(|(_, seen)| seen.live.as_deref());
     match live {
         Some(live) => {
-            if let Some(progress) = workload::progress(live) {
+            if let Some(progress) = workload::progress(live, is_outdated) {
                 plan.report.wait(Reason::PodsNotReady, format!("slurmrestd: {progress}{}", troubled(trouble)));
             }
         }
@@ -111,7 +115,9 @@ mod tests {
             none["status"]["updatedReplicas"] = 0.into();
             seen.live = Some(Arc::new(none));
         }
-        let report = plan(&seen, Ok(child(ChildKind::Deployment))).report;
+        let mut none = child(ChildKind::Deployment);
+        none.body["spec"]["replicas"] = 0.into();
+        let report = plan(&seen, Ok(none)).report;
         assert!(report.is_ready() && report.message().contains("spec.replicas is 0"), "{report:?}");
     }
 
@@ -119,6 +125,15 @@ mod tests {
     fn readiness_counts_pods() {
         let report = plan(&seen(1), Ok(child(ChildKind::Deployment))).report;
         assert_eq!((report.reason(), report.message().as_str()), (Reason::PodsNotReady, "slurmrestd: 1 of 2 pods are ready"));
+    }
+
+    #[test]
+    fn a_changed_deployment_is_not_ready_by_its_old_pods() {
+        let mut changed = child(ChildKind::Deployment);
+        changed.body["spec"]["template"]["spec"]["priorityClassName"] = "high".into();
+        let plan = plan(&seen(2), Ok(changed));
+        assert_eq!(plan.actions.len(), 1);
+        assert_eq!(plan.report.message(), "slurmrestd: its new spec is being rolled out");
     }
 
     #[test]

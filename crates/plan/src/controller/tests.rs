@@ -127,6 +127,23 @@ fn pods_that_are_not_ready_are_counted() {
 }
 
 #[test]
+fn a_changed_workload_is_not_ready_by_its_old_pods() {
+    let changed = |hash: &str| {
+        let mut child = workload(hash)?;
+        child.body["spec"]["template"]["spec"]["priorityClassName"] = "high".into();
+        Ok(child)
+    };
+    let (seen, proof) = (everything(1), proof());
+    let plan = controller(Observed { workload: Some(&changed), was_proven: true, ..observed(&seen, &[pod()], &proof) });
+    assert_eq!(kinds(&plan), [ChildKind::StatefulSet]);
+    assert_eq!(
+        (plan.report.reason(), plan.report.message().as_str()),
+        (Reason::PodsNotReady, "slurmctld: its new spec is being rolled out")
+    );
+    assert_eq!((applied(&plan).0, applied(&plan).1), (ConditionStatus::False, Reason::ConfigurationPending));
+}
+
+#[test]
 fn a_missing_secret_holds_back_the_workload_and_touches_nothing_else() {
     let missing = || missing::no_secret("n", "keys", "spec.slurmKeyRef");
     let no_workload = |_: &str| Err(missing());
