@@ -22,11 +22,12 @@ FUZZ_HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_TARGETS := hostlist:2048 config:4096 rest:16384
 SECONDS ?= 30
 RUNS ?= 5
+MINUTES ?= 30
 NAME ?= demo
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: checkout help demo up down status test test-unit flakes fuzz bench lint lint-format lint-clippy lint-rest nextest format generate images build clean
+.PHONY: checkout help demo up down status test test-unit flakes soak fuzz bench lint lint-format lint-clippy lint-rest nextest format generate images build clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +53,9 @@ test-unit: checkout $(NEXTEST) ## Run the tests that need neither root nor a clu
 
 flakes: build ## Look for tests that fail now and then: RUNS=5 runs on real parts with half of every core taken away.
 	@$(BUILT)/slipway-test --nextest $(NEXTEST) --flakes $(RUNS)
+
+soak: build ## Run jobs for MINUTES=30 while everything around them is killed, frozen and changed; SEED=7 repeats a run.
+	@$(BUILT)/slipway-test --nextest $(NEXTEST) --soak $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 fuzz: ## Look for inputs that break a reader, SECONDS=30 for each; what is found stays in crates/slurm/fuzz/found, and `make test` replays it.
 	@CARGO_TARGET_DIR=$(SLIPWAY_CACHE)/target-fuzz RUSTFLAGS="-Cpasses=sancov-module $(COVERAGE)" \

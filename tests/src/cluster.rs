@@ -48,6 +48,11 @@ impl Cluster {
         self.api_server.find(path)
     }
 
+    /// Posts an object to a path, such as that of a pod's eviction.
+    pub fn create(&self, path: &str, object: &Value) -> Result<(), Failure> {
+        self.api_server.create(path, object)
+    }
+
     /// Changes the object at a path with a JSON merge patch.
     pub fn merge(&self, path: &str, patch: &Value) -> Result<(), Failure> {
         self.api_server.merge(path, patch)

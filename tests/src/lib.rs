@@ -20,6 +20,7 @@ pub mod passes;
 mod rooms;
 pub mod run;
 pub mod slurm;
+pub mod soak;
 pub mod workers;
 mod world;
 mod write;

@@ -150,6 +150,11 @@ impl Observer {
         self.table().ledger.losses()
     }
 
+    /// Changes to drains of others that the scenario did not make.
+    pub fn altered_drains(&self) -> Vec<String> {
+        self.table().drains.altered()
+    }
+
     /// Longest time for which Slurm's jobs could not be read.
     pub fn outage(&self) -> Duration {
         self.table().outage

@@ -25,6 +25,15 @@ impl ApiServer {
         })?
     }
 
+    /// Posts an object to a path, such as that of a pod's eviction.
+    pub fn create(&self, path: &str, object: &Value) -> Result<(), Failure> {
+        let request = http::Request::post(path)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(object.to_string().into_bytes())
+            .context(|| format!("{path} is no path"))?;
+        self.send(request)?.context(|| format!("could not create {path}"))
+    }
+
     /// Changes the object at a path with a JSON merge patch.
     pub fn merge(&self, path: &str, patch: &Value) -> Result<(), Failure> {
         let request = http::Request::patch(path)

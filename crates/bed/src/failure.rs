@@ -70,6 +70,12 @@ pub trait Context<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
 }
 
+impl<T> Context<T> for Option<T> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+        self.ok_or_else(|| Failure::new(what()))
+    }
+}
+
 impl<T, E: std::error::Error> Context<T> for Result<T, E> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
         self.map_err(|error| {

@@ -120,9 +120,16 @@ impl Action {
         let clearance = gate(&Deed::new("reconfigure Slurm".to_owned(), Answer::No)).clearance()?;
         Some(Self::Reconfigure { why, clearance })
     }
+
     #[cfg(test)]
     pub(crate) fn delete_worker(name: &str, uid: &str) -> Self {
         Self::DeleteWorker { name: name.to_owned(), uid: uid.to_owned(), clearance: Clearance::for_test() }
+    }
+
+    /// True if it may be sent to Slurm although another write of the same plan failed: it keeps jobs off a node, or describes one. Whatever lifts a
+    /// hold, sets a node DOWN or deletes a record waits for a plan that succeeds.
+    pub fn is_cautious(&self) -> bool {
+        matches!(self, Self::Drain { .. } | Self::SetAttribute { .. } | Self::Describe { .. })
     }
 
     /// UID of the worker pod that this deletes, or `None`.
@@ -171,5 +178,25 @@ impl fmt::Display for Action {
             Self::DeletePod { pod, why, .. } => write!(out, "delete pod `{}`: {why}", pod.name),
             Self::Reconfigure { why, .. } => write!(out, "reconfigure Slurm: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_failure_no_hold_is_lifted_and_no_node_set_down_or_forgotten() {
+        let (nodes, clearance) = (vec!["w-0".to_owned()], Clearance::for_test());
+        let cautious = [Action::Drain { nodes: nodes.clone(), reason: "scale-in".into() }, Action::Describe { comments: BTreeMap::new() }];
+        assert!(cautious.iter().all(Action::is_cautious));
+        let others = [
+            Action::Undrain { nodes: nodes.clone() },
+            Action::Resume { nodes: nodes.clone() },
+            Action::SetDown { nodes: nodes.clone(), reason: "gone".into(), clearance: clearance.clone() },
+            Action::Forget { nodes, clearance: clearance.clone() },
+            Action::Reconfigure { why: "new".into(), clearance },
+        ];
+        assert!(!others.iter().any(Action::is_cautious));
     }
 }

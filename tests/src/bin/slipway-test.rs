@@ -1,4 +1,4 @@
-//! `make test`, `make test SCENARIO=...` and `make flakes`.
+//! `make test`, `make test SCENARIO=...`, `make flakes` and `make soak`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -16,6 +16,7 @@ use slipway_tests::run::load::{Load, SPIN, spin};
 use slipway_tests::run::report::{Ran, failures, read, slowest};
 use slipway_tests::run::shared;
 use slipway_tests::run::timeline::Timeline;
+use slipway_tests::soak::soak;
 
 /// Environment variable with the name of the API server that tests share.
 const SHARED_API: &str = "SLIPWAY_SHARED_API";
@@ -40,6 +41,12 @@ struct Args {
     /// Look for flaky tests: run those on real parts this many times, on a machine that is kept busy.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     flakes: Option<u16>,
+    /// Disturb a cluster for this many minutes while jobs run on it.
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..))]
+    soak: Option<u64>,
+    /// Seed of the soak's faults and jobs; random by default.
+    #[arg(long, requires = "soak")]
+    seed: Option<u64>,
     /// Start of the command in Unix seconds: what was built before this program counts as a phase.
     #[arg(long)]
     began: Option<u64>,
@@ -52,10 +59,11 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     let timeline = Timeline::start(args.began.map(|began| ("building the programs", since(began))));
-    let outcome = match (&args.scenario, args.flakes) {
-        (Some(scenario), _) => one(&args, scenario),
-        (None, Some(runs)) => flakes(&args, runs),
-        (None, None) => all(&args, &timeline),
+    let outcome = match (&args.scenario, args.flakes, args.soak) {
+        (Some(scenario), ..) => one(&args, scenario),
+        (None, Some(runs), _) => flakes(&args, runs),
+        (None, None, Some(minutes)) => disturb(minutes, args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000))),
+        (None, None, None) => all(&args, &timeline),
     };
     eprint!("\n{timeline}");
     match outcome {
@@ -138,6 +146,14 @@ fn flakes(args: &Args, runs: u16) -> Result<(), Failure> {
         }
         failed => Err(Failure::new(format!("tests failed on a busy machine:\n{failed}"))),
     }
+}
+
+/// Runs the soak and prints its report.
+fn disturb(minutes: u64, seed: u64) -> Result<(), Failure> {
+    shared::prepare_beds(&Cache::open()?)?;
+    let report = until_interrupted(soak(seed, Duration::from_mins(minutes)))?;
+    eprintln!("{report}");
+    Ok(())
 }
 
 fn join<T>(thread: std::thread::ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {

@@ -5,21 +5,7 @@ use slipway_tests::eventually::eventually;
 use slipway_tests::ground::Ground;
 use slipway_tests::manifest::{Manifest, WORKER};
 use slipway_tests::slurm::Slurm;
-
-/// Runs a command in the folder with slurmctld's state, which is a volume, while slurmctld is stopped, and kills it.
-fn with_slurmctld_stopped(slurm: &Slurm, command: &str) {
-    const SLURMCTLD: &str = "$(cat /proc/1/task/1/children)";
-    let script = format!("set -e; kill -STOP {SLURMCTLD}; cd /var/spool/slurmctld/*/; {command}");
-    slurm.on_controller(&["bash", "-O", "extglob", "-c", &script]).unwrap();
-    // The shell may end with the container, before it can report success.
-    let _ = slurm.on_controller(&["bash", "-c", &format!("kill -KILL {SLURMCTLD}")]);
-}
-
-async fn until_slurmctld_answers(slurm: &Slurm) {
-    eventually("slurmctld to answer", async || slurm.on_controller(&["sinfo"]).map(drop).map_err(|failure| failure.to_string()))
-        .await
-        .unwrap();
-}
+use slipway_tests::soak::{lose_state, restore_state};
 
 fn is_protected(slurm: &Slurm, pod: &str) -> bool {
     slurm.pod(pod).unwrap()["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"] == "true"
@@ -41,8 +27,7 @@ async fn a_job_whose_record_is_lost_runs_on_and_is_known_again_with_the_state() 
 
     {
         let _chapter = chapter("the state is lost");
-        with_slurmctld_stopped(&slurm, "mkdir saved; cp -a !(saved) saved; rm -r !(saved)");
-        until_slurmctld_answers(&slurm).await;
+        lose_state(&slurm).await.unwrap();
         slurm.until_condition("nodeset", WORKER, "SlurmStateLost", |lost| lost["status"] == "True").await.unwrap();
         let message = slurm.condition("nodeset", WORKER, "SlurmStateLost").unwrap()["message"].to_string();
         assert!(message.contains(&format!("such as `{busy}`")) && message.contains("slipway.dev/force-delete"), "{message}");
@@ -59,8 +44,7 @@ async fn a_job_whose_record_is_lost_runs_on_and_is_known_again_with_the_state() 
     }
     {
         let _chapter = chapter("the state is restored");
-        with_slurmctld_stopped(&slurm, "rm -r !(saved); mv saved/* .; rmdir saved");
-        until_slurmctld_answers(&slurm).await;
+        restore_state(&slurm).await.unwrap();
         slurm.until_job(job, "RUNNING").await.unwrap();
         slurm.until_condition("nodeset", WORKER, "SlurmStateLost", serde_json::Value::is_null).await.unwrap();
         assert_eq!(slurm.uid(&busy), before[&busy]);

@@ -54,6 +54,10 @@ fn add_node(supervisor: &mut Supervisor, layout: &Layout, index: u8, nodes: &mut
     std::fs::create_dir_all(node.log_folder()).context(|| format!("could not make {}", node.log_folder().display()))?;
     let pid = supervisor.spawn(&name, stage_command(&name, &inner)?, &node.log("init"))?;
     wait_for_own_network(pid, &name)?;
+    if nodes.contains(&index) {
+        // The link of a former node of this name. The kernel removes it some time after the node's last process has ended, so it may be gone already.
+        let _ = ip(&format!("link delete v{name}"));
+    }
     ip(&format!("link add v{name} type veth peer name eth0 netns {}", pid.as_raw_nonzero()))?;
     ip(&format!("link set v{name} master br0 up"))?;
     ip(&format!("route replace {} via {}", pod_range(index), node_address(index)))?;

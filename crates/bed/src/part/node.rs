@@ -14,13 +14,17 @@ pub const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 /// Image of the process that holds a pod's namespaces.
 pub const PAUSE_IMAGE: &str = "localhost/slipway/pause:1";
 
+/// Restarts of a daemon that ends by itself, as the init of a machine would do. They also serve a kubelet that connects to containerd in the moment in
+/// which its socket is open and its container runtime service does not respond yet: it exits.
+const RESTARTS: u8 = 10;
+
 pub fn containerd(node: &NodeLayout) -> Part {
     Part {
         name: "containerd".to_owned(),
         program: "containerd".into(),
         args: vec!["--config".to_owned(), "/run/containerd.toml".to_owned()],
         log: node.log("containerd"),
-        restarts: 0,
+        restarts: RESTARTS,
     }
 }
 
@@ -32,9 +36,13 @@ pub fn kubelet(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {
         ("node-ip", node_address(node.index).to_string()),
         ("v", "1".to_owned()),
     ]);
-    // containerd opens its socket a moment before its container runtime service responds, and a kubelet that connects in between exits. Hence the
-    // restarts.
-    Part { name: "kubelet".to_owned(), program: spec.programs.kubernetes.join("kubelet"), args, log: node.log("kubelet"), restarts: 10 }
+    Part {
+        name: "kubelet".to_owned(),
+        program: spec.programs.kubernetes.join("kubelet"),
+        args,
+        log: node.log("kubelet"),
+        restarts: RESTARTS,
+    }
 }
 
 pub fn kube_proxy(spec: &Spec, pki: &Pki, node: &NodeLayout) -> Part {

@@ -36,7 +36,7 @@ use slipway_runtime::{
 use crate::world::{context::Context, error::Error, memory::BELIEVED_FOR, observe::findings_of, obstacle::report_obstacle, status};
 
 use self::{
-    act::{Workers, act, is_written_on_a_pod, write_on_pods},
+    act::{Workers, act, create_workers, is_written_on_a_pod, write_on_pods},
     adopt::without_owning_if_going,
     count::{count, keep_counts},
     picture::Picture,
@@ -111,15 +111,18 @@ async fn confirm(picture: &Picture<'_>, actions: &mut Vec<Action>) -> Result<boo
     Ok(is_unconfirmed)
 }
 
-/// Executes the plan and updates the status. If a pod cannot be created, existing pods still get their Slurm commands, labels and conditions.
+/// Executes the plan and updates the status. If a pod cannot be created, existing pods still get their Slurm commands, labels and conditions. If
+/// another write fails, the plan is not what it was meant to be, and Slurm gets only commands that are safe without the rest.
 async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Report) -> Result<(), Error> {
     let Picture { nodeset, workers, stale_nodes, cluster, context, .. } = picture;
     replacement_backoff::count(nodeset, &picture.backoff, &actions, workers, context);
-    termination::report(nodeset, picture.places.layout(), &actions, workers, context);
     let on_pods: Vec<Action> = actions.extract_if(.., |action| is_written_on_a_pod(action)).collect();
     let render = |slot: &plan::Slot, hostname: &str| picture.pod(slot, hostname);
     let owner = Workers { nodeset, namespace: picture.namespace, owner_uid: picture.uid, render: &render };
     let done = act(&actions, &owner, context).await;
+    let created = if done.is_ok() { create_workers(&actions, &owner, context).await } else { Ok(()) };
+    actions.retain(|action| done.is_ok() || action.is_cautious());
+    termination::report(nodeset, picture.places.layout(), &actions, workers, context);
     record::tell_pruned(nodeset, &actions, stale_nodes, context);
     node_attributes::remember_move(nodeset, &actions, workers, context);
     for action in &actions {
@@ -127,7 +130,7 @@ async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Rep
     }
     maintenance::announce(nodeset, &actions, context);
     let shown = write_on_pods(&on_pods, context).await;
-    done?;
+    done.and(created)?;
     status::report(*nodeset, report, |status| fill(picture, status), context).await?;
     shown
 }

@@ -69,20 +69,15 @@ pub(super) fn daemon_pod(nodeset: &NodeSet, references: &References, node: &str,
     Ok(body)
 }
 
-/// Tolerations that Kubernetes gives to the pods of its own DaemonSets: they are created for a node even while it is cordoned or under pressure,
-/// and stay while it is unreachable.
+/// More tolerations that Kubernetes gives to the pods of its own DaemonSets: they are created for a node even while it is cordoned or under pressure.
 fn daemon_tolerations(is_on_host_network: bool) -> impl Iterator<Item = Value> {
-    let taints = [
-        ("not-ready", "NoExecute"),
-        ("unreachable", "NoExecute"),
-        ("disk-pressure", "NoSchedule"),
-        ("memory-pressure", "NoSchedule"),
-        ("pid-pressure", "NoSchedule"),
-        ("unschedulable", "NoSchedule"),
-    ];
-    let without_network = is_on_host_network.then_some(("network-unavailable", "NoSchedule"));
-    let toleration = |(taint, effect)| json!({ "key": format!("node.kubernetes.io/{taint}"), "operator": "Exists", "effect": effect });
-    taints.into_iter().chain(without_network).map(toleration)
+    let taints = ["disk-pressure", "memory-pressure", "pid-pressure", "unschedulable"];
+    let without_network = is_on_host_network.then_some("network-unavailable");
+    taints.into_iter().chain(without_network).map(|taint| toleration(taint, "NoSchedule"))
+}
+
+fn toleration(taint: &str, effect: &str) -> Value {
+    json!({ "key": format!("node.kubernetes.io/{taint}"), "operator": "Exists", "effect": effect })
 }
 
 fn worker(nodeset: &NodeSet, references: &References, identity: Identity) -> Result<Value, Invalid> {
@@ -138,7 +133,13 @@ fn pod_spec(nodeset: &NodeSet, references: &References, items: &str) -> Result<V
         "subdomain": service,
         // Slurm addresses its nodes by bare hostnames.
         "dnsConfig": { "searches": [format!("{service}.{namespace}.svc.{}", references.cluster_domain)] },
-        "tolerations": [{ "key": label::WORKER_TAINT, "operator": "Equal", "effect": "NoExecute" }],
+        "tolerations": [
+            { "key": label::WORKER_TAINT, "operator": "Equal", "effect": "NoExecute" },
+            // By default Kubernetes deletes the pods of a node whose kubelet it has not heard of for five minutes. Their jobs may run on, and a kubelet
+            // that comes back would kill them. What Slurm has lost is for Slurm to say.
+            toleration("not-ready", "NoExecute"),
+            toleration("unreachable", "NoExecute"),
+        ],
         "initContainers": [sidecar::container(spec.logfile.as_ref(), image, image::SLURMD_LOG)],
         "containers": [container(nodeset, references, items, user)?],
         "volumes": [

@@ -52,9 +52,8 @@ impl Workers<'_> {
     }
 }
 
-/// Executes the actions of a NodeSet in order, creations last. Stops at the first failure.
+/// Executes the actions of a NodeSet in order, without creations of workers. Stops at the first failure.
 pub(super) async fn act(actions: &[Action], workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
-    let mut creations = Vec::new();
     for group in actions.chunk_by(are_done_side_by_side) {
         let action = match group {
             [action] => action,
@@ -69,7 +68,7 @@ pub(super) async fn act(actions: &[Action], workers: &Workers<'_>, context: &Con
         };
         let (nodeset, namespace) = (workers.nodeset, workers.namespace);
         match action {
-            Action::CreateWorker { slot, name, hostname } => creations.push(New { slot, name, hostname }),
+            Action::CreateWorker { .. } => {}
             Action::DeleteWorker { name, uid, .. } => delete(Id { namespace, name, uid }, None, context).await?,
             Action::AdoptWorker { name, uid } => adopt(nodeset, Id { namespace, name, uid }, context).await?,
             Action::HandOver { name, uid, claims } => hand_over(nodeset, Id { namespace, name, uid }, claims, context).await?,
@@ -82,6 +81,16 @@ pub(super) async fn act(actions: &[Action], workers: &Workers<'_>, context: &Con
             other => execute(other, context).await?,
         }
     }
+    Ok(())
+}
+
+/// Creates the planned workers. Stops at the first failure.
+pub(super) async fn create_workers(actions: &[Action], workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
+    let new = |action| match action {
+        &Action::CreateWorker { ref slot, ref name, ref hostname } => Some(New { slot, name, hostname }),
+        _ => None,
+    };
+    let creations: Vec<New<'_>> = actions.iter().filter_map(new).collect();
     // Batches of 1, 2, 4, 8 ...: if all creations would fail (a quota, a webhook), only one request fails first.
     let mut rest = creations.as_slice();
     let mut batch = 1;

@@ -1,0 +1,389 @@
+//! The hand that disturbs a cluster. It knows what each of its faults is supposed to end, and says so in windows.
+
+mod process;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use slipway_bed::failure::{Context, Failure};
+use slipway_bed::progress::seconds;
+
+use super::fault::{Bag, Fault};
+use super::state::{lose_state, restore_state};
+use super::stream::Stream;
+use super::verdict::{Scope, Window};
+use super::{WORKERS, micros, now};
+use crate::eventually::eventually;
+use crate::ground::Ground;
+use crate::manifest::{CONTROLLER, WORKER};
+use crate::observer::Observer;
+use crate::slurm::{OPERATOR_NAMESPACE, Slurm};
+use process::{Signal, signal_daemon, signal_in};
+
+/// slurmctld saves its state up to five seconds late.
+const UNSAVED: u64 = 7;
+/// Time for Slurm to notice that a worker is back, or that a start is not confirmed.
+const NOTICED: u64 = 45;
+/// A new job is protected within three seconds; the rest is for a busy machine.
+const PROTECTED: u64 = 10;
+/// Reason of the drains that the hand makes as an administrator.
+const DRAIN: &str = "soak: drained by hand";
+
+/// A daemon in a container, to be killed or frozen.
+struct Daemon {
+    /// `None` for the namespace of the cluster.
+    namespace: Option<&'static str>,
+    /// Name of the program, and value of the label `app.kubernetes.io/name` of its pods.
+    program: &'static str,
+    container: &'static str,
+}
+
+const OPERATOR: Daemon = Daemon { namespace: Some(OPERATOR_NAMESPACE), program: "slipway", container: "operator" };
+const SLURMCTLD: Daemon = Daemon { namespace: None, program: "slurmctld", container: "slurmctld" };
+const SLURMRESTD: Daemon = Daemon { namespace: None, program: "slurmrestd", container: "slurmrestd" };
+const SLURMD: Daemon = Daemon { namespace: None, program: "slurmd", container: "slurmd" };
+
+/// What a hand did.
+pub(super) struct Deeds {
+    /// Times in which it was supposed to end jobs.
+    pub(super) windows: Vec<Window>,
+    /// Lines that tell what was done, and when.
+    pub(super) story: Vec<String>,
+    /// How often each kind was carried out.
+    pub(super) counts: BTreeMap<Fault, usize>,
+}
+
+/// Disturbs one cluster.
+pub(super) struct Hand<'a> {
+    ground: &'a Ground,
+    slurm: &'a Slurm,
+    observer: &'a Observer,
+    stream: &'a Stream,
+    bag: Bag,
+    rng: Rng,
+    began: Instant,
+    windows: Vec<Window>,
+    story: Vec<String>,
+    counts: BTreeMap<Fault, usize>,
+    cordoned: Option<String>,
+    drained: Option<String>,
+    replicas: u32,
+    /// Number of changes so far, to make each differ.
+    changes: u32,
+    extra_conf: String,
+}
+
+impl<'a> Hand<'a> {
+    pub(super) fn new(ground: &'a Ground, slurm: &'a Slurm, observer: &'a Observer, stream: &'a Stream, seed: u64) -> Self {
+        let conf = slurm.resource("controller", CONTROLLER).unwrap_or_default();
+        Self {
+            ground,
+            slurm,
+            observer,
+            stream,
+            bag: Bag::new(seed),
+            rng: Rng::with_seed(seed ^ 0x5eed),
+            began: Instant::now(),
+            windows: Vec::new(),
+            story: Vec::new(),
+            counts: BTreeMap::new(),
+            cordoned: None,
+            drained: None,
+            replicas: WORKERS,
+            changes: 0,
+            extra_conf: conf["spec"]["extraConf"].as_str().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Carries out the next fault, until it is over. A fault that the present disorder prevents is told and left out.
+    pub(super) async fn strike(&mut self) {
+        let fault = self.bag.draw();
+        let at = now() / 1_000_000;
+        match self.carry_out(fault).await {
+            Ok(what) => {
+                *self.counts.entry(fault).or_default() += 1;
+                self.tell(format!("{at} {fault}: {what}"));
+            }
+            Err(why) => self.tell(format!("{at} {fault}: left out, as {why}")),
+        }
+        self.wait(2..6).await;
+    }
+
+    fn tell(&mut self, line: String) {
+        let line = format!("+{} {line}", seconds(self.began.elapsed()));
+        eprintln!("{line}");
+        self.story.push(line);
+    }
+
+    async fn carry_out(&mut self, fault: Fault) -> Result<String, Failure> {
+        match fault {
+            Fault::Scale => self.scale(),
+            Fault::Roll => self.roll(),
+            Fault::Configure => self.configure(),
+            Fault::Cordon => self.cordon(),
+            Fault::Drain => self.drain(),
+            Fault::Evict => self.evict(),
+            Fault::KillOperator => self.kill(&OPERATOR),
+            Fault::FreezeOperator => self.freeze(&OPERATOR, 10..35).await,
+            Fault::KillSlurmctld => self.kill_slurmctld().await,
+            Fault::FreezeSlurmctld => self.freeze(&SLURMCTLD, 10..30).await,
+            Fault::KillSlurmrestd => self.kill(&SLURMRESTD),
+            Fault::FreezeSlurmrestd => self.freeze(&SLURMRESTD, 10..35).await,
+            Fault::KillSlurmd => self.kill_slurmd(),
+            Fault::FreezeSlurmd => self.freeze(&SLURMD, 20..60).await,
+            Fault::KillKubelet => self.kill_daemon("kubelet"),
+            Fault::FreezeKubelet => self.freeze_daemon("kubelet").await,
+            Fault::KillContainerd => self.kill_daemon("containerd"),
+            Fault::FreezeContainerd => self.freeze_daemon("containerd").await,
+            Fault::FreezeNode => self.freeze_node().await,
+            Fault::CutNode => self.cut_node().await,
+            Fault::LoseState => self.lose_state().await,
+        }
+    }
+
+    fn scale(&mut self) -> Result<String, Failure> {
+        let others: Vec<u32> = (2..=4).filter(|replicas| *replicas != self.replicas).collect();
+        let replicas = self.rng.choice(others).unwrap_or(WORKERS);
+        self.slurm.scale(replicas)?;
+        let before = std::mem::replace(&mut self.replicas, replicas);
+        Ok(format!("from {before} to {replicas}"))
+    }
+
+    fn roll(&mut self) -> Result<String, Failure> {
+        self.changes += 1;
+        let annotations = json!({ "example.org/release": self.changes.to_string() });
+        self.patch("nodesets", WORKER, &json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } }))?;
+        Ok(format!("release {}", self.changes))
+    }
+
+    fn configure(&mut self) -> Result<String, Failure> {
+        self.changes += 1;
+        let line = format!("KillWait={}", 30 + self.changes % 60);
+        self.patch("controllers", CONTROLLER, &json!({ "spec": { "extraConf": format!("{}{line}\n", self.extra_conf) } }))?;
+        Ok(line)
+    }
+
+    fn cordon(&mut self) -> Result<String, Failure> {
+        if let Some(node) = self.cordoned.clone() {
+            self.ground.kubectl(&["uncordon", &node])?;
+            self.cordoned = None;
+            return Ok(format!("{node} uncordoned"));
+        }
+        let node = self.random_node()?;
+        self.ground.kubectl(&["cordon", &node])?;
+        self.cordoned = Some(node.clone());
+        Ok(format!("{node} cordoned"))
+    }
+
+    fn drain(&mut self) -> Result<String, Failure> {
+        if let Some(node) = self.drained.clone() {
+            self.resume(&node)?;
+            return Ok(format!("{node} resumed"));
+        }
+        let node = self.random_worker()?;
+        self.slurm.drain(&node, DRAIN)?;
+        self.drained = Some(node.clone());
+        Ok(format!("{node} drained"))
+    }
+
+    fn resume(&mut self, node: &str) -> Result<(), Failure> {
+        self.observer.lift(node);
+        let reason = self.slurm.node(node)?;
+        // Scaled in and out again, it is a new node without the drain.
+        if reason.contains(DRAIN) {
+            self.slurm.on_controller(&["scontrol", "update", &format!("nodename={node}"), "state=resume"])?;
+        }
+        self.drained = None;
+        Ok(())
+    }
+
+    /// Evicts as `kubectl drain` does. What has run for a while must be protected.
+    fn evict(&mut self) -> Result<String, Failure> {
+        let (worker, from) = (self.random_worker()?, now());
+        let path = format!("/api/v1/namespaces/{}/pods/{worker}/eviction", self.slurm.namespace);
+        let body =
+            json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": worker, "namespace": self.slurm.namespace } });
+        match self.slurm.cluster.create(&path, &body) {
+            Ok(()) => {
+                self.windows.push(Window {
+                    scope: Scope::StartsOn(worker.clone()),
+                    from: from - micros(PROTECTED),
+                    to: now() + micros(NOTICED),
+                });
+                Ok(format!("{worker} evicted"))
+            }
+            Err(refusal) if refusal.to_string().contains("disruption budget") => Ok(format!("{worker} is protected")),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Kills the daemon in one of its pods, and returns the pod.
+    fn kill(&mut self, daemon: &Daemon) -> Result<String, Failure> {
+        let (pod, container) = self.random_container(daemon)?;
+        signal_in(&container, daemon.program, Signal::KILL)?;
+        Ok(pod)
+    }
+
+    async fn kill_slurmctld(&mut self) -> Result<String, Failure> {
+        let from = now();
+        let pod = self.kill(&SLURMCTLD)?;
+        self.until_slurmctld_answers().await?;
+        self.windows.push(Window { scope: Scope::Changes, from: from - micros(UNSAVED), to: now() });
+        Ok(pod)
+    }
+
+    /// Kills slurmd, and with it whatever its container runs.
+    fn kill_slurmd(&mut self) -> Result<String, Failure> {
+        let from = now();
+        let worker = self.kill(&SLURMD)?;
+        self.windows.push(Window { scope: Scope::On(worker.clone()), from: from - micros(1), to: from + micros(NOTICED) });
+        Ok(worker)
+    }
+
+    async fn freeze(&mut self, daemon: &Daemon, length: Range<u64>) -> Result<String, Failure> {
+        let ((pod, container), from) = (self.random_container(daemon)?, now());
+        signal_in(&container, daemon.program, Signal::STOP)?;
+        let length = self.wait(length).await;
+        // A probe may have had it killed in the meantime.
+        let _ = signal_in(&container, daemon.program, Signal::CONT);
+        self.starts_are_lost([pod.clone()], from);
+        Ok(format!("{pod} for {length} s"))
+    }
+
+    fn kill_daemon(&mut self, daemon: &str) -> Result<String, Failure> {
+        let node = self.random_node()?;
+        signal_daemon(&self.ground.bed, &node, daemon, Signal::KILL)?;
+        Ok(node)
+    }
+
+    async fn freeze_daemon(&mut self, daemon: &str) -> Result<String, Failure> {
+        let node = self.random_node()?;
+        signal_daemon(&self.ground.bed, &node, daemon, Signal::STOP)?;
+        let length = self.wait(10..30).await;
+        signal_daemon(&self.ground.bed, &node, daemon, Signal::CONT)?;
+        Ok(format!("{node} for {length} s"))
+    }
+
+    async fn freeze_node(&mut self) -> Result<String, Failure> {
+        let (node, from) = (self.random_node()?, now());
+        let workers = self.workers_on(&node)?;
+        self.ground.bed.freeze_node(index(&node)?)?;
+        let length = self.wait(10..30).await;
+        self.ground.bed.thaw_node(index(&node)?)?;
+        self.starts_are_lost(workers, from);
+        Ok(format!("{node} for {length} s"))
+    }
+
+    /// Cuts a node and its pods off from all others: no packet leaves it.
+    async fn cut_node(&mut self) -> Result<String, Failure> {
+        let (node, from) = (self.random_node()?, now());
+        let workers = self.workers_on(&node)?;
+        let found = self.slurm.cluster.get(&format!("/api/v1/nodes/{node}"))?;
+        let pods = found["spec"]["podCIDR"].as_str().context(|| format!("node {node} has no network for pods"))?.to_owned();
+        let rules = [format!("pref 1 to {pods} lookup main"), "pref 2 blackhole".to_owned()];
+        for rule in &rules {
+            process::on_node(&self.ground.bed, &node, &format!("ip rule add {rule}"))?;
+        }
+        let length = self.wait(10..45).await;
+        for rule in &rules {
+            process::on_node(&self.ground.bed, &node, &format!("ip rule del {rule}"))?;
+        }
+        self.starts_are_lost(workers, from);
+        Ok(format!("{node} for {length} s"))
+    }
+
+    /// slurmctld loses its state for a while; in between nobody submits anything.
+    async fn lose_state(&mut self) -> Result<String, Failure> {
+        if let Some(node) = self.drained.clone() {
+            // A drain is part of the state.
+            self.resume(&node)?;
+        }
+        self.stream.pause().await?;
+        let from = now();
+        let outcome = async {
+            lose_state(self.slurm).await?;
+            let length = self.wait(15..40).await;
+            restore_state(self.slurm).await?;
+            Ok(format!("for {length} s"))
+        }
+        .await;
+        self.windows.push(Window { scope: Scope::Changes, from: from - micros(UNSAVED), to: now() + micros(NOTICED) });
+        self.stream.resume();
+        outcome
+    }
+
+    /// Slurm cannot confirm what it starts on these workers from then until now.
+    fn starts_are_lost(&mut self, workers: impl IntoIterator<Item = String>, from: u64) {
+        let to = now() + micros(NOTICED);
+        let windows = workers.into_iter().map(|worker| Window { scope: Scope::StartsOn(worker), from: from - micros(2), to });
+        self.windows.extend(windows);
+    }
+
+    /// Ends every lasting fault, and tells what was done.
+    pub(super) async fn end(mut self) -> Result<Deeds, Failure> {
+        self.until_slurmctld_answers().await?;
+        if self.cordoned.is_some() {
+            self.cordon()?;
+        }
+        if let Some(node) = self.drained.clone() {
+            self.resume(&node)?;
+        }
+        self.slurm.scale(WORKERS)?;
+        let Self { windows, story, counts, .. } = self;
+        Ok(Deeds { windows, story, counts })
+    }
+
+    async fn until_slurmctld_answers(&self) -> Result<(), Failure> {
+        let answers = async || self.slurm.on_controller(&["sinfo"]).map(drop).map_err(|failure| failure.to_string());
+        eventually("slurmctld to answer", answers).await
+    }
+
+    /// Lets some seconds pass, in which a fault lasts or the cluster recovers.
+    async fn wait(&mut self, length: Range<u64>) -> u64 {
+        let length = self.rng.u64(length);
+        tokio::time::sleep(Duration::from_secs(length)).await;
+        length
+    }
+
+    fn patch(&self, kind: &str, name: &str, patch: &Value) -> Result<(), Failure> {
+        let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{kind}/{name}", self.slurm.namespace);
+        self.slurm.cluster.merge(&path, patch)
+    }
+
+    fn random_node(&mut self) -> Result<String, Failure> {
+        self.rng.choice(self.ground.nodes()).context(|| "there is no node".to_owned())
+    }
+
+    fn random_worker(&mut self) -> Result<String, Failure> {
+        self.rng.choice(self.slurm.pods()?).context(|| "there is no worker".to_owned())
+    }
+
+    fn workers_on(&self, node: &str) -> Result<Vec<String>, Failure> {
+        let pods = self.slurm.pods()?;
+        Ok(pods.into_iter().filter(|pod| self.slurm.host_of(pod).is_ok_and(|host| host == node)).collect())
+    }
+
+    /// One of a daemon's pods, and the ID of its container.
+    fn random_container(&mut self, daemon: &Daemon) -> Result<(String, String), Failure> {
+        let namespace = daemon.namespace.unwrap_or(&self.slurm.namespace);
+        let list = self
+            .slurm
+            .cluster
+            .get(&format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app.kubernetes.io/name={}", daemon.program))?;
+        let pods = list["items"].as_array().cloned().unwrap_or_default();
+        let pod = self.rng.choice(pods).context(|| format!("there is no pod of {}", daemon.program))?;
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let mut statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+        let id = statuses.find(|status| status["name"] == daemon.container).and_then(|status| status["containerID"].as_str());
+        let id = id.and_then(|id| id.strip_prefix("containerd://")).context(|| format!("{name} does not run yet"))?;
+        Ok((name, id.to_owned()))
+    }
+}
+
+/// Number of a node, by its name.
+fn index(node: &str) -> Result<u8, Failure> {
+    node.trim_start_matches('n').parse().context(|| format!("{node} has no number"))
+}

@@ -1,0 +1,36 @@
+//! Signals to processes of pods and of Kubernetes nodes, from outside of them: images need no shell, and a frozen kubelet runs no command.
+
+use rustix::process::{Pid, kill_process};
+use slipway_bed::bed::Bed;
+use slipway_bed::failure::{Context, Failure};
+use slipway_bed::program::Program;
+
+pub(super) use rustix::process::Signal;
+
+/// Sends a signal to the processes of this program in a container. Other programs there, such as steps of jobs, get none.
+pub(super) fn signal_in(container: &str, program: &str, signal: Signal) -> Result<(), Failure> {
+    let entries = std::fs::read_dir("/proc").context(|| "could not list processes".to_owned())?;
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    // A process may end while it is looked at.
+    let read = |pid: i32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let ours: Vec<i32> = pids.filter(|pid| read(*pid, "comm").trim() == program && read(*pid, "cgroup").contains(container)).collect();
+    if ours.is_empty() {
+        return Err(Failure::new(format!("no {program} runs in the container")));
+    }
+    for pid in ours.into_iter().filter_map(Pid::from_raw) {
+        kill_process(pid, signal).context(|| format!("could not signal {program}"))?;
+    }
+    Ok(())
+}
+
+/// Sends a signal to a daemon of a Kubernetes node, such as its kubelet.
+pub(super) fn signal_daemon(bed: &Bed, node: &str, daemon: &str, signal: Signal) -> Result<(), Failure> {
+    on_node(bed, node, &format!("kill -{} $(pidof {daemon})", signal.as_raw()))
+}
+
+/// Runs a shell command in the namespaces of a Kubernetes node.
+pub(super) fn on_node(bed: &Bed, node: &str, command: &str) -> Result<(), Failure> {
+    let enter = bed.enter(Some(super::index(node)?))?;
+    let (program, args) = enter.split_first().context(|| "there is no way into the node".to_owned())?;
+    Program::new(program).args(args).args(["sh", "-c", command]).output().map(drop)
+}
