@@ -105,14 +105,14 @@ impl<'a> Hand<'a> {
         match self.carry_out(fault).await {
             Ok(what) => {
                 *self.counts.entry(fault).or_default() += 1;
-                self.tell(format!("{at} {fault}: {what}"));
+                self.tell(&format!("{at} {fault}: {what}"));
             }
-            Err(why) => self.tell(format!("{at} {fault}: left out, as {why}")),
+            Err(why) => self.tell(&format!("{at} {fault}: left out, as {why}")),
         }
         self.wait(2..6).await;
     }
 
-    fn tell(&mut self, line: String) {
+    fn tell(&mut self, line: &str) {
         let line = format!("+{} {line}", seconds(self.began.elapsed()));
         eprintln!("{line}");
         self.story.push(line);

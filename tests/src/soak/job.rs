@@ -13,7 +13,7 @@ pub(super) struct Job {
     /// Nodes, with one task on each.
     pub(super) nodes: u32,
     pub(super) seconds: u64,
-    is_requeued: bool,
+    pub(super) is_requeued: bool,
     /// When it was sent to slurmctld.
     pub(super) submitted: u64,
     /// True if slurmctld confirmed it. What was not confirmed may or may not exist.

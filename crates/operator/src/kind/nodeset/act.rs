@@ -46,6 +46,15 @@ struct New<'a> {
     hostname: &'a str,
 }
 
+impl<'a> New<'a> {
+    fn of(action: &'a Action) -> Option<Self> {
+        match action {
+            Action::CreateWorker { slot, name, hostname } => Some(Self { slot, name, hostname }),
+            _ => None,
+        }
+    }
+}
+
 impl Workers<'_> {
     fn claims(&self, pod: &str, claimant: &str) -> Result<Vec<Value>, Error> {
         render::claims(self.nodeset, claimant).map_err(|invalid| Error::Render(format!("the claims of pod `{pod}`"), invalid))
@@ -86,11 +95,7 @@ pub(super) async fn act(actions: &[Action], workers: &Workers<'_>, context: &Con
 
 /// Creates the planned workers. Stops at the first failure.
 pub(super) async fn create_workers(actions: &[Action], workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
-    let new = |action| match action {
-        &Action::CreateWorker { ref slot, ref name, ref hostname } => Some(New { slot, name, hostname }),
-        _ => None,
-    };
-    let creations: Vec<New<'_>> = actions.iter().filter_map(new).collect();
+    let creations: Vec<New<'_>> = actions.iter().filter_map(New::of).collect();
     // Batches of 1, 2, 4, 8 ...: if all creations would fail (a quota, a webhook), only one request fails first.
     let mut rest = creations.as_slice();
     let mut batch = 1;
