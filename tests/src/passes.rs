@@ -1,4 +1,4 @@
-//! The operator's own count of its reconciles.
+//! The operator's own count of its reconciles, and other metrics.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,13 @@ pub fn passes(cluster: &Cluster) -> Result<BTreeMap<String, f64>, String> {
         *sums.entry(controller.to_owned()).or_default() += count(line);
     }
     Ok(sums)
+}
+
+/// Value of one of the operator's metrics that has no labels.
+pub fn metric(cluster: &Cluster, name: &str) -> Result<f64, String> {
+    let metrics = metrics(cluster)?;
+    let line = metrics.lines().find(|line| line.split(' ').next() == Some(name));
+    line.map(count).ok_or_else(|| format!("there is no metric {name}"))
 }
 
 /// Metrics of the operator's process.

@@ -1,5 +1,7 @@
 //! The most frequent writes of scenarios to the API server: manifests, patches and deletions.
 
+use std::time::Duration;
+
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
@@ -11,6 +13,8 @@ use crate::ask::{ApiServer, NOT_FOUND, wait_for};
 
 /// Field manager of a user who applies by hand.
 const FIELD_MANAGER: &str = "kubectl";
+/// Time for which a refusal for the moment is not final.
+const REFUSED_AFTER: Duration = Duration::from_secs(3);
 
 impl ApiServer {
     /// Applies every document of a manifest as `kubectl apply --server-side` does; those without a namespace go to this one.
@@ -25,13 +29,16 @@ impl ApiServer {
         })?
     }
 
-    /// Posts an object to a path, such as that of a pod's eviction.
+    /// Posts an object to a path, such as that of a pod's eviction. The client repeats what the server refuses for the moment; after a while that is a
+    /// refusal.
     pub fn create(&self, path: &str, object: &Value) -> Result<(), Failure> {
         let request = http::Request::post(path)
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(object.to_string().into_bytes())
             .context(|| format!("{path} is no path"))?;
-        self.send(request)?.context(|| format!("could not create {path}"))
+        let client = self.client()?;
+        let outcome = wait_for(async move { tokio::time::timeout(REFUSED_AFTER, client.request::<Value>(request)).await })?;
+        outcome.context(|| format!("{path} is refused for now"))?.map(drop).context(|| format!("could not create {path}"))
     }
 
     /// Changes the object at a path with a JSON merge patch.

@@ -75,6 +75,7 @@ pub struct Metrics {
     pub slurm_call_seconds: Family<SlurmCallKind, Histogram>,
     pub slurm_answer_bytes: Family<SlurmCallKind, Counter>,
     pub slurm_clusters: Gauge,
+    pub workers_with_lost_jobs: Gauge,
 }
 
 impl Metrics {
@@ -96,6 +97,7 @@ impl Metrics {
             slurm_call_seconds: Family::new_with_constructor(|| Histogram::new([0.005, 0.02, 0.1, 0.5, 2.0, 10.0])),
             slurm_answer_bytes: Family::default(),
             slurm_clusters: Gauge::default(),
+            workers_with_lost_jobs: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("slipway");
         registry.register("reconcile", "Passes over a resource, by result", metrics.passes.clone());
@@ -116,6 +118,8 @@ impl Metrics {
         registry.register("slurm_call_duration_seconds", seconds, metrics.slurm_call_seconds.clone());
         registry.register("slurm_answer_bytes", "Bytes of answers of Slurm's REST servers", metrics.slurm_answer_bytes.clone());
         registry.register("slurm_clusters", "Slurm clusters that are read", metrics.slurm_clusters.clone());
+        let lost = "Workers that are kept because jobs of which Slurm has no record may run there: restore the state of slurmctld";
+        registry.register("workers_with_lost_jobs", lost, metrics.workers_with_lost_jobs.clone());
         (metrics, registry)
     }
 }

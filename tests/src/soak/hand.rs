@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use slipway_bed::failure::{Context, Failure};
+use slipway_bed::layout::pod_range;
 use slipway_bed::progress::seconds;
 
 use super::fault::{Bag, Fault};
@@ -215,7 +216,7 @@ impl<'a> Hand<'a> {
                 });
                 Ok(format!("{worker} evicted"))
             }
-            Err(refusal) if refusal.to_string().contains("disruption budget") => Ok(format!("{worker} is protected")),
+            Err(refusal) if refusal.to_string().contains("refused for now") => Ok(format!("{worker} is protected")),
             Err(failure) => Err(failure),
         }
     }
@@ -281,9 +282,7 @@ impl<'a> Hand<'a> {
     async fn cut_node(&mut self) -> Result<String, Failure> {
         let (node, from) = (self.random_node()?, now());
         let workers = self.workers_on(&node)?;
-        let found = self.slurm.cluster.get(&format!("/api/v1/nodes/{node}"))?;
-        let pods = found["spec"]["podCIDR"].as_str().context(|| format!("node {node} has no network for pods"))?.to_owned();
-        let rules = [format!("pref 1 to {pods} lookup main"), "pref 2 blackhole".to_owned()];
+        let rules = [format!("pref 1 to {} lookup main", pod_range(index(&node)?)), "pref 2 blackhole".to_owned()];
         for rule in &rules {
             process::on_node(&self.ground.bed, &node, &format!("ip rule add {rule}"))?;
         }
@@ -297,16 +296,19 @@ impl<'a> Hand<'a> {
 
     /// slurmctld loses its state for a while; in between nobody submits anything.
     async fn lose_state(&mut self) -> Result<String, Failure> {
-        if let Some(node) = self.drained.clone() {
-            // A drain is part of the state.
-            self.resume(&node)?;
-        }
         self.stream.pause().await?;
+        if let Some(node) = self.drained.clone() {
+            // A drain is part of the state, so its end must be saved.
+            self.resume(&node)?;
+            tokio::time::sleep(Duration::from_secs(UNSAVED)).await;
+        }
         let from = now();
         let outcome = async {
             lose_state(self.slurm).await?;
             let length = self.wait(15..40).await;
             restore_state(self.slurm).await?;
+            // Jobs that ended in between run for ever in the restored state, until their slurmd registers again.
+            self.slurm.on_controller(&["scontrol", "reconfigure"])?;
             Ok(format!("for {length} s"))
         }
         .await;

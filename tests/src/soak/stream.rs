@@ -10,14 +10,16 @@ use slipway_bed::failure::{Context, Failure};
 
 use super::job::Job;
 use super::journal::{Ending, Journal};
-use super::now;
+use super::{micros, now};
 use crate::eventually::eventually;
 use crate::slurm::Slurm;
 
 /// Pause between two submissions.
 const PAUSE: Duration = Duration::from_millis(700);
-/// Most tasks that wait or run at a time: twice what the workers run at once.
+/// Most recent tasks that wait or run at a time: twice what the workers run at once.
 const MOST_TASKS: usize = 12;
+/// Seconds after which a job does not count as recent.
+const RECENT: u64 = 60;
 
 /// Submits jobs from a thread of its own until it is ended.
 pub(super) struct Stream {
@@ -38,11 +40,13 @@ impl Shared {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of tasks that have not come to their end.
+    /// Number of tasks of recent jobs that have not come to their end. Older ones may wait for a node, or were ended on purpose.
     fn open_tasks(&self, journal: &Journal) -> usize {
-        let ended = journal.read().unwrap_or_default().iter().filter(|run| run.ending == Ending::Complete).count();
-        let all: usize = self.jobs().iter().filter(|job| job.is_acknowledged).map(Job::tasks).sum();
-        all.saturating_sub(ended)
+        let runs = journal.read().unwrap_or_default();
+        let ended = |job: &Job| runs.iter().filter(|run| run.job == job.name && run.ending == Ending::Complete).count();
+        let recent = now().saturating_sub(micros(RECENT));
+        let jobs = self.jobs();
+        jobs.iter().filter(|job| job.is_acknowledged && job.submitted > recent).map(|job| job.tasks().saturating_sub(ended(job))).sum()
     }
 
     fn submit(&self, slurm: &Slurm, mut job: Job) {

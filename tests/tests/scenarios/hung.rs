@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_secs(90);
 
 /// Sends a signal to slurmd alone, not to the steps of jobs.
 fn signal_slurmd(slurm: &Slurm, pod: &str, signal: &str) {
-    let script = format!("for one in /proc/[0-9]*; do [ \"$(cat $one/comm)\" = slurmd ] && kill -{signal} ${{one#/proc/}}; done; true");
+    let script = format!("for one in /proc/[0-9]*; do case $(cat $one/comm) in slurmd*) kill -{signal} ${{one#/proc/}};; esac; done");
     slurm.on_worker(pod, &["bash", "-c", &script]).unwrap();
 }
 

@@ -4,11 +4,22 @@ use slipway_tests::chapter::chapter;
 use slipway_tests::eventually::eventually;
 use slipway_tests::ground::Ground;
 use slipway_tests::manifest::{Manifest, WORKER};
+use slipway_tests::passes::metric;
 use slipway_tests::slurm::Slurm;
 use slipway_tests::soak::{lose_state, restore_state};
 
 fn is_protected(slurm: &Slurm, pod: &str) -> bool {
     slurm.pod(pod).unwrap()["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"] == "true"
+}
+
+/// Waits until the metric for alerts counts this many workers. No other scenario on this bed loses jobs.
+async fn until_alert(ground: &Ground, workers: f64) {
+    eventually("the metric of lost jobs", async || {
+        let count = metric(&ground.cluster, "slipway_workers_with_lost_jobs")?;
+        if (count - workers).abs() < 0.5 { Ok(()) } else { Err(format!("it is {count}")) }
+    })
+    .await
+    .unwrap();
 }
 
 #[tokio::test]
@@ -31,6 +42,7 @@ async fn a_job_whose_record_is_lost_runs_on_and_is_known_again_with_the_state() 
         slurm.until_condition("nodeset", WORKER, "SlurmStateLost", |lost| lost["status"] == "True").await.unwrap();
         let message = slurm.condition("nodeset", WORKER, "SlurmStateLost").unwrap()["message"].to_string();
         assert!(message.contains(&format!("such as `{busy}`")) && message.contains("slipway.dev/force-delete"), "{message}");
+        until_alert(&ground, 1.0).await;
         // The other worker ran nothing. It is replaced and registers.
         eventually("the idle worker to be replaced and to register", async || {
             let is_new = slurm.uid(&idle) != before[&idle];
@@ -47,6 +59,7 @@ async fn a_job_whose_record_is_lost_runs_on_and_is_known_again_with_the_state() 
         restore_state(&slurm).await.unwrap();
         slurm.until_job(job, "RUNNING").await.unwrap();
         slurm.until_condition("nodeset", WORKER, "SlurmStateLost", serde_json::Value::is_null).await.unwrap();
+        until_alert(&ground, 0.0).await;
         assert_eq!(slurm.uid(&busy), before[&busy]);
         slurm.release_one(job).unwrap();
         let result = slurm.until_ended(job).await.unwrap();

@@ -73,6 +73,7 @@ impl Reconcile<NodeSet> for NodeSets {
         }
         let (picture, turn) = Picture::observe(&nodeset, context).await;
         claim::tell_conflicts(&nodeset, &picture.claims, context);
+        count_lost_jobs(&nodeset, &picture.workers, context);
         let mut plan = picture.plan();
         plan.actions.extend(ssh::plan_end(&nodeset, &picture.workers, context));
         plan.report.findings = findings.into_iter().chain(picture.findings.iter().cloned()).collect();
@@ -90,6 +91,16 @@ impl Reconcile<NodeSet> for NodeSets {
 
     async fn report_failure(&self, nodeset: Arc<NodeSet>, failure: &Failure<Error>) {
         status::report_failure(nodeset.as_ref(), failure, &self.0).await;
+    }
+}
+
+/// Counts workers with lost jobs in the metric of all NodeSets.
+fn count_lost_jobs(nodeset: &NodeSet, workers: &[plan::Worker], context: &Context) {
+    let (uid, lost) = (nodeset.metadata.uid.clone().unwrap_or_default(), workers.iter().filter(|worker| worker.is_lost).count());
+    let (before, now) = (context.memory.with_lost_jobs.get(&uid).unwrap_or_default(), i64::try_from(lost).unwrap_or(i64::MAX));
+    if now != before {
+        context.metrics.workers_with_lost_jobs.inc_by(now - before);
+        context.memory.with_lost_jobs.insert(uid, now);
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct Memory {
     pub(crate) told: Map<String, Told>,
     /// Inputs with which the last pod of a node registered, by `namespace/controller/node`.
     pub(crate) inputs: Map<String, Inputs>,
+    /// Number of workers with lost jobs that the metric counts, by the UID of their NodeSet.
+    pub(crate) with_lost_jobs: Map<String, i64>,
     /// Backoff of worker replacements, by the UID of the NodeSet.
     pub(crate) backoff: Map<String, ReplacementBackoff>,
     /// The revision that was last stored, by the UID of its NodeSet.

@@ -13,7 +13,9 @@ pub(super) fn signal_in(container: &str, program: &str, signal: Signal) -> Resul
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     // A process may end while it is looked at.
     let read = |pid: i32, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let ours: Vec<i32> = pids.filter(|pid| read(*pid, "comm").trim() == program && read(*pid, "cgroup").contains(container)).collect();
+    // The name of a process differs after a reconfigure, when slurmd executes itself again; what it was called with stays.
+    let called = |pid: i32| read(pid, "cmdline").split('\0').next().and_then(|path| path.rsplit('/').next()).map(str::to_owned);
+    let ours: Vec<i32> = pids.filter(|pid| called(*pid).as_deref() == Some(program) && read(*pid, "cgroup").contains(container)).collect();
     if ours.is_empty() {
         return Err(Failure::new(format!("no {program} runs in the container")));
     }

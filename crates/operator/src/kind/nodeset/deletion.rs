@@ -66,6 +66,7 @@ pub(super) async fn pass(nodeset: &Arc<NodeSet>, context: &Context) -> Result<Ne
     let cluster = Cluster::new(&namespace, controller, context);
     let revisions = observe_revisions(nodeset, context);
     let (workers, _) = observe_workers(nodeset, &revisions, &cluster, context);
+    super::count_lost_jobs(nodeset, &workers, context);
     let mut stale_nodes = observe_stale_nodes(nodeset, &workers, &cluster, context);
     let maintenance = observe_maintenance(nodeset, &cluster);
     observe_needs(&mut [], &mut stale_nodes, true, &maintenance.name, &cluster);
