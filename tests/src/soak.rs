@@ -24,9 +24,10 @@ use crate::ground::Ground;
 use crate::manifest::{Manifest, WORKER};
 use crate::observer::Observer;
 use hand::{Deeds, Hand};
+use job::Job;
 use journal::Journal;
 use stream::Stream;
-use verdict::judge;
+use verdict::{Window, judge};
 
 pub use state::{lose_state, restore_state};
 
@@ -53,12 +54,8 @@ pub async fn soak(seed: u64, length: Duration) -> Result<String, Failure> {
     let Deeds { windows, story, counts } = hand.end().await?;
     let jobs = stream.end();
 
-    let tasks: usize = jobs.iter().filter(|job| job.is_acknowledged).map(job::Job::tasks).sum();
-    let settled = eventually("every job to end", async || {
-        let verdict = judge(&jobs, &journal.read().map_err(|failure| failure.to_string())?, &windows);
-        if verdict.wrong.is_empty() { Ok(()) } else { Err(verdict.wrong.join("; ")) }
-    })
-    .await;
+    let tasks: usize = jobs.iter().filter(|job| job.is_acknowledged).map(Job::tasks).sum();
+    let settled = until_settled(&jobs, &journal, &windows).await;
     let at_rest = eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await;
 
     let mut verdict = judge(&jobs, &journal.read()?, &windows);
@@ -82,6 +79,20 @@ pub async fn soak(seed: u64, length: Duration) -> Result<String, Failure> {
     }
     let wrong = verdict.wrong.join("\n  ");
     Err(Failure::new(format!("{report}\nlost, and nothing was supposed to end it:\n  {wrong}\nwhat was done:\n  {}", story.join("\n  "))))
+}
+
+/// Waits until every job is as it should be. Patience begins again with each that ends: they wait for each other.
+async fn until_settled(jobs: &[Job], journal: &Journal, windows: &[Window]) -> Result<(), Failure> {
+    let wrong = || Ok::<_, Failure>(judge(jobs, &journal.read()?, windows).wrong);
+    let mut left = wrong()?.len();
+    while left > 0 {
+        left = eventually("one more job to end", async || {
+            let wrong = wrong().map_err(|failure| failure.to_string())?;
+            if wrong.len() < left { Ok(wrong.len()) } else { Err(wrong.join("; ")) }
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// The example with a folder of the machine in every worker. Odd seeds reconfigure slurmctld in place.

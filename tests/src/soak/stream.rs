@@ -16,10 +16,10 @@ use crate::slurm::Slurm;
 
 /// Pause between two submissions.
 const PAUSE: Duration = Duration::from_millis(700);
-/// Most recent tasks that wait or run at a time: twice what the workers run at once.
+/// Most tasks that wait or run at a time: twice what the workers run at once.
 const MOST_TASKS: usize = 12;
-/// Seconds after which a job does not count as recent.
-const RECENT: u64 = 60;
+/// Seconds without a line after which a task counts as ended: longer than any fault lasts.
+const SILENT: u64 = 90;
 
 /// Submits jobs from a thread of its own until it is ended.
 pub(super) struct Stream {
@@ -40,13 +40,14 @@ impl Shared {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of tasks of recent jobs that have not come to their end. Older ones may wait for a node, or were ended on purpose.
+    /// Number of tasks that wait or run. One that has not written for a while was ended; if on purpose, it may wait again.
     fn open_tasks(&self, journal: &Journal) -> usize {
         let runs = journal.read().unwrap_or_default();
-        let ended = |job: &Job| runs.iter().filter(|run| run.job == job.name && run.ending == Ending::Complete).count();
-        let recent = now().saturating_sub(micros(RECENT));
+        let silent = now().saturating_sub(micros(SILENT));
+        let over =
+            |job: &Job| runs.iter().filter(|run| run.job == job.name && (run.ending == Ending::Complete || run.last < silent)).count();
         let jobs = self.jobs();
-        jobs.iter().filter(|job| job.is_acknowledged && job.submitted > recent).map(|job| job.tasks().saturating_sub(ended(job))).sum()
+        jobs.iter().filter(|job| job.is_acknowledged).map(|job| job.tasks().saturating_sub(over(job))).sum()
     }
 
     fn submit(&self, slurm: &Slurm, mut job: Job) {
