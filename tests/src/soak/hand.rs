@@ -30,6 +30,10 @@ const UNSAVED: u64 = 7;
 const NOTICED: u64 = 45;
 /// A new job is protected within three seconds; the rest is for a busy machine.
 const PROTECTED: u64 = 10;
+/// A task writes once a second; the rest is for a busy machine.
+const SILENT: u64 = 5;
+/// Time for which nodes stay cordoned or drained: most of the cluster should run jobs.
+const LASTING: Duration = Duration::from_secs(40);
 /// Reason of the drains that the hand makes as an administrator.
 const DRAIN: &str = "soak: drained by hand";
 
@@ -69,8 +73,8 @@ pub(super) struct Hand<'a> {
     windows: Vec<Window>,
     story: Vec<String>,
     counts: BTreeMap<Fault, usize>,
-    cordoned: Option<String>,
-    drained: Option<String>,
+    cordoned: Option<(String, Instant)>,
+    drained: Option<(String, Instant)>,
     replicas: u32,
     /// Number of changes so far, to make each differ.
     changes: u32,
@@ -101,6 +105,9 @@ impl<'a> Hand<'a> {
 
     /// Carries out the next fault, until it is over. A fault that the present disorder prevents is told and left out.
     pub(super) async fn strike(&mut self) {
+        if let Err(why) = self.relieve() {
+            self.tell(&format!("could not undo a lasting fault yet: {why}"));
+        }
         let fault = self.bag.draw();
         let at = now() / 1_000_000;
         match self.carry_out(fault).await {
@@ -111,6 +118,20 @@ impl<'a> Hand<'a> {
             Err(why) => self.tell(&format!("{at} {fault}: left out, as {why}")),
         }
         self.wait(2..6).await;
+    }
+
+    /// Undoes what has lasted long enough.
+    fn relieve(&mut self) -> Result<(), Failure> {
+        let is_due = |lasting: &Option<(String, Instant)>| lasting.as_ref().is_some_and(|(_, since)| since.elapsed() > LASTING);
+        if is_due(&self.cordoned) {
+            let what = self.cordon()?;
+            self.tell(&what);
+        }
+        if is_due(&self.drained) {
+            let what = self.drain()?;
+            self.tell(&what);
+        }
+        Ok(())
     }
 
     fn tell(&mut self, line: &str) {
@@ -168,25 +189,25 @@ impl<'a> Hand<'a> {
     }
 
     fn cordon(&mut self) -> Result<String, Failure> {
-        if let Some(node) = self.cordoned.clone() {
+        if let Some((node, _)) = self.cordoned.clone() {
             self.ground.kubectl(&["uncordon", &node])?;
             self.cordoned = None;
             return Ok(format!("{node} uncordoned"));
         }
         let node = self.random_node()?;
         self.ground.kubectl(&["cordon", &node])?;
-        self.cordoned = Some(node.clone());
+        self.cordoned = Some((node.clone(), Instant::now()));
         Ok(format!("{node} cordoned"))
     }
 
     fn drain(&mut self) -> Result<String, Failure> {
-        if let Some(node) = self.drained.clone() {
+        if let Some((node, _)) = self.drained.clone() {
             self.resume(&node)?;
             return Ok(format!("{node} resumed"));
         }
         let node = self.random_worker()?;
         self.slurm.drain(&node, DRAIN)?;
-        self.drained = Some(node.clone());
+        self.drained = Some((node.clone(), Instant::now()));
         Ok(format!("{node} drained"))
     }
 
@@ -240,7 +261,7 @@ impl<'a> Hand<'a> {
     fn kill_slurmd(&mut self) -> Result<String, Failure> {
         let from = now();
         let worker = self.kill(&SLURMD)?;
-        self.windows.push(Window { scope: Scope::On(worker.clone()), from: from - micros(1), to: from + micros(NOTICED) });
+        self.windows.push(Window { scope: Scope::On(worker.clone()), from: from - micros(SILENT), to: from + micros(NOTICED) });
         Ok(worker)
     }
 
@@ -297,7 +318,7 @@ impl<'a> Hand<'a> {
     /// slurmctld loses its state for a while; in between nobody submits anything.
     async fn lose_state(&mut self) -> Result<String, Failure> {
         self.stream.pause().await?;
-        if let Some(node) = self.drained.clone() {
+        if let Some((node, _)) = self.drained.clone() {
             // A drain is part of the state, so its end must be saved.
             self.resume(&node)?;
             tokio::time::sleep(Duration::from_secs(UNSAVED)).await;
@@ -330,7 +351,7 @@ impl<'a> Hand<'a> {
         if self.cordoned.is_some() {
             self.cordon()?;
         }
-        if let Some(node) = self.drained.clone() {
+        if let Some((node, _)) = self.drained.clone() {
             self.resume(&node)?;
         }
         self.slurm.scale(WORKERS)?;
