@@ -16,7 +16,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    fn is_held_by_others(&self) -> bool {
+    /// True if it is drained, and not by the operator.
+    pub fn is_held_by_others(&self) -> bool {
         self.states.contains("DRAIN") && !self.reason.starts_with(OPERATOR)
     }
 }

@@ -21,6 +21,7 @@ use crate::eventually::eventually;
 use crate::ground::Ground;
 use crate::manifest::{CONTROLLER, WORKER};
 use crate::observer::Observer;
+use crate::observer::node::Seen;
 use crate::slurm::{OPERATOR_NAMESPACE, Slurm};
 use process::{Signal, signal_daemon, signal_in};
 
@@ -120,6 +121,13 @@ impl<'a> Hand<'a> {
         self.wait(2..6).await;
     }
 
+    /// Resumes every node that the operator does not hold: also those that Slurm drained after a fault, such as with `Duplicate jobid`.
+    fn resume_all(&mut self) -> Result<(), Failure> {
+        self.drained = None;
+        let held: Vec<String> = self.observer.nodes().into_iter().filter(Seen::is_held_by_others).map(|node| node.name).collect();
+        held.iter().try_for_each(|node| self.resume(node))
+    }
+
     /// Undoes what has lasted long enough.
     fn relieve(&mut self) -> Result<(), Failure> {
         let is_due = |lasting: &Option<(String, Instant)>| lasting.as_ref().is_some_and(|(_, since)| since.elapsed() > LASTING);
@@ -201,7 +209,7 @@ impl<'a> Hand<'a> {
     }
 
     fn drain(&mut self) -> Result<String, Failure> {
-        if let Some((node, _)) = self.drained.clone() {
+        if let Some((node, _)) = self.drained.take() {
             self.resume(&node)?;
             return Ok(format!("{node} resumed"));
         }
@@ -211,14 +219,14 @@ impl<'a> Hand<'a> {
         Ok(format!("{node} drained"))
     }
 
+    /// Resumes a node that the operator does not hold, as an administrator does after a fault.
     fn resume(&mut self, node: &str) -> Result<(), Failure> {
         self.observer.lift(node);
-        let reason = self.slurm.node(node)?;
+        let shown = self.slurm.node(node)?;
         // Scaled in and out again, it is a new node without the drain.
-        if reason.contains(DRAIN) {
+        if shown.starts_with("drain") && !shown.contains("slurm-operator:") {
             self.slurm.on_controller(&["scontrol", "update", &format!("nodename={node}"), "state=resume"])?;
         }
-        self.drained = None;
         Ok(())
     }
 
@@ -318,11 +326,9 @@ impl<'a> Hand<'a> {
     /// slurmctld loses its state for a while; in between nobody submits anything.
     async fn lose_state(&mut self) -> Result<String, Failure> {
         self.stream.pause().await?;
-        if let Some((node, _)) = self.drained.clone() {
-            // A drain is part of the state, so its end must be saved.
-            self.resume(&node)?;
-            tokio::time::sleep(Duration::from_secs(UNSAVED)).await;
-        }
+        // Drains are part of the state, so their end must be saved.
+        self.resume_all()?;
+        tokio::time::sleep(Duration::from_secs(UNSAVED)).await;
         let from = now();
         let outcome = async {
             lose_state(self.slurm).await?;
@@ -351,9 +357,7 @@ impl<'a> Hand<'a> {
         if self.cordoned.is_some() {
             self.cordon()?;
         }
-        if let Some((node, _)) = self.drained.clone() {
-            self.resume(&node)?;
-        }
+        self.resume_all()?;
         self.slurm.scale(WORKERS)?;
         let Self { windows, story, counts, .. } = self;
         Ok(Deeds { windows, story, counts })
