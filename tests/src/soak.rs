@@ -1,6 +1,6 @@
 //! A soak: a stream of jobs on a real cluster while a seeded hand disturbs everything around them.
 //!
-//! What became of a job is read from its own journal, which each of its tasks keeps outside the pods. So a verdict relies neither on the operator nor
+//! The fate of a job is read from its own journal, which each of its tasks keeps outside the pods. So a verdict relies neither on the operator nor
 //! on Slurm: a task that was killed stops writing, and a task that ran twice has two journals.
 
 mod fault;
@@ -46,7 +46,7 @@ pub async fn soak(seed: u64, length: Duration) -> Result<String, Failure> {
     eprintln!("soak: seed {seed}, {}", seconds(length));
 
     let stream = Stream::start(slurm.clone(), journal.clone(), seed)?;
-    let mut hand = Hand::new(&ground, &slurm, &observer, &stream, seed);
+    let mut hand = Hand::new(&ground, &slurm, &observer, &stream, seed)?;
     let until = Instant::now() + length;
     while Instant::now() < until {
         hand.strike().await;

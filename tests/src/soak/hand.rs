@@ -13,11 +13,10 @@ use slipway_bed::layout::pod_range;
 use slipway_bed::progress::seconds;
 
 use super::fault::{Bag, Fault};
-use super::state::{lose_state, restore_state};
+use super::state::{lose_state, restore_state, until_slurmctld_answers};
 use super::stream::Stream;
 use super::verdict::{Scope, Window};
 use super::{WORKERS, micros, now};
-use crate::eventually::eventually;
 use crate::ground::Ground;
 use crate::manifest::{CONTROLLER, WORKER};
 use crate::observer::Observer;
@@ -52,7 +51,7 @@ const SLURMCTLD: Daemon = Daemon { namespace: None, program: "slurmctld", contai
 const SLURMRESTD: Daemon = Daemon { namespace: None, program: "slurmrestd", container: "slurmrestd" };
 const SLURMD: Daemon = Daemon { namespace: None, program: "slurmd", container: "slurmd" };
 
-/// What a hand did.
+/// Record of what a hand did.
 pub(super) struct Deeds {
     /// Times in which it was supposed to end jobs.
     pub(super) windows: Vec<Window>,
@@ -83,9 +82,16 @@ pub(super) struct Hand<'a> {
 }
 
 impl<'a> Hand<'a> {
-    pub(super) fn new(ground: &'a Ground, slurm: &'a Slurm, observer: &'a Observer, stream: &'a Stream, seed: u64) -> Self {
-        let conf = slurm.resource("controller", CONTROLLER).unwrap_or_default();
-        Self {
+    pub(super) fn new(
+        ground: &'a Ground,
+        slurm: &'a Slurm,
+        observer: &'a Observer,
+        stream: &'a Stream,
+        seed: u64,
+    ) -> Result<Self, Failure> {
+        let controller = slurm.resource("controller", CONTROLLER).map_err(Failure::new)?;
+        let extra_conf = controller["spec"]["extraConf"].as_str().unwrap_or_default().to_owned();
+        Ok(Self {
             ground,
             slurm,
             observer,
@@ -100,8 +106,8 @@ impl<'a> Hand<'a> {
             drained: None,
             replicas: WORKERS,
             changes: 0,
-            extra_conf: conf["spec"]["extraConf"].as_str().unwrap_or_default().to_owned(),
-        }
+            extra_conf,
+        })
     }
 
     /// Carries out the next fault, until it is over. A fault that the present disorder prevents is told and left out.
@@ -260,9 +266,9 @@ impl<'a> Hand<'a> {
     async fn kill_slurmctld(&mut self) -> Result<String, Failure> {
         let from = now();
         let pod = self.kill(&SLURMCTLD)?;
-        self.until_slurmctld_answers().await?;
+        let answers = until_slurmctld_answers(self.slurm).await;
         self.windows.push(Window { scope: Scope::Changes, from: from - micros(UNSAVED), to: now() });
-        Ok(pod)
+        answers.map(|()| pod)
     }
 
     /// Kills slurmd, and with it whatever its container runs.
@@ -323,9 +329,15 @@ impl<'a> Hand<'a> {
         Ok(format!("{node} for {length} s"))
     }
 
-    /// slurmctld loses its state for a while; in between nobody submits anything.
+    /// Takes the state of slurmctld away for a while, in which no job is submitted.
     async fn lose_state(&mut self) -> Result<String, Failure> {
         self.stream.pause().await?;
+        let outcome = self.without_state().await;
+        self.stream.resume();
+        outcome
+    }
+
+    async fn without_state(&mut self) -> Result<String, Failure> {
         // Drains are part of the state, so their end must be saved.
         self.resume_all()?;
         tokio::time::sleep(Duration::from_secs(UNSAVED)).await;
@@ -334,13 +346,12 @@ impl<'a> Hand<'a> {
             lose_state(self.slurm).await?;
             let length = self.wait(15..40).await;
             restore_state(self.slurm).await?;
-            // Jobs that ended in between run for ever in the restored state, until their slurmd registers again.
+            // A job that ended in between shows as running until its slurmd registers again.
             self.slurm.on_controller(&["scontrol", "reconfigure"])?;
             Ok(format!("for {length} s"))
         }
         .await;
         self.windows.push(Window { scope: Scope::Changes, from: from - micros(UNSAVED), to: now() + micros(NOTICED) });
-        self.stream.resume();
         outcome
     }
 
@@ -353,7 +364,7 @@ impl<'a> Hand<'a> {
 
     /// Ends every lasting fault, and tells what was done.
     pub(super) async fn end(mut self) -> Result<Deeds, Failure> {
-        self.until_slurmctld_answers().await?;
+        until_slurmctld_answers(self.slurm).await?;
         if self.cordoned.is_some() {
             self.cordon()?;
         }
@@ -361,11 +372,6 @@ impl<'a> Hand<'a> {
         self.slurm.scale(WORKERS)?;
         let Self { windows, story, counts, .. } = self;
         Ok(Deeds { windows, story, counts })
-    }
-
-    async fn until_slurmctld_answers(&self) -> Result<(), Failure> {
-        let answers = async || self.slurm.on_controller(&["sinfo"]).map(drop).map_err(|failure| failure.to_string());
-        eventually("slurmctld to answer", answers).await
     }
 
     /// Lets some seconds pass, in which a fault lasts or the cluster recovers.

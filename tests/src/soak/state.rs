@@ -27,6 +27,7 @@ fn with_slurmctld_stopped(slurm: &Slurm, command: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn until_slurmctld_answers(slurm: &Slurm) -> Result<(), Failure> {
+/// Waits until slurmctld answers.
+pub(super) async fn until_slurmctld_answers(slurm: &Slurm) -> Result<(), Failure> {
     eventually("slurmctld to answer", async || slurm.on_controller(&["sinfo"]).map(drop).map_err(|failure| failure.to_string())).await
 }

@@ -1,4 +1,4 @@
-//! What became of the jobs, and whether anything was supposed to end them.
+//! Fate of the jobs, and whether anything was supposed to end them.
 
 use super::job::Job;
 use super::journal::{Ending, Run};
@@ -64,7 +64,7 @@ pub(super) fn judge(jobs: &[Job], runs: &[Run], windows: &[Window]) -> Verdict {
     verdict
 }
 
-/// What is wrong with one task, or `None`.
+/// Fault of one task, or `None` if it ran once and came to its end.
 fn trouble(job: &Job, rank: u32, runs: &[&Run]) -> Option<String> {
     let runs: Vec<&&Run> = runs.iter().filter(|run| run.rank == rank).collect();
     let life = |run: &Run| {
