@@ -23,6 +23,7 @@ use crate::eventually::eventually;
 use crate::ground::Ground;
 use crate::manifest::{Manifest, WORKER};
 use crate::observer::Observer;
+use crate::slurm::Slurm;
 use hand::{Deeds, Hand};
 use job::Job;
 use journal::Journal;
@@ -36,6 +37,8 @@ const NODES: u8 = 3;
 const WORKERS: u32 = 3;
 /// Folder of the journals in the pods of workers.
 const JOURNALS: &str = "/soak";
+/// Folder of slurmd, on a small file system of its own.
+const SPOOL: &str = "/var/spool/slurmd";
 
 /// Runs a soak on a bed of its own and returns its report. Fails if a job was lost that nothing was supposed to end.
 pub async fn soak(seed: u64, length: Duration) -> Result<String, Failure> {
@@ -72,13 +75,20 @@ pub async fn soak(seed: u64, length: Duration) -> Result<String, Failure> {
         let _ = write!(report, "\n  {times:>3} x {fault}");
     }
     if verdict.wrong.is_empty() {
-        settled.and(at_rest)?;
+        settled.and(at_rest).map_err(|failure| unsettled(&failure, &slurm, &story))?;
         drop(observer);
         ground.end()?;
         return Ok(report);
     }
     let wrong = verdict.wrong.join("\n  ");
     Err(Failure::new(format!("{report}\nlost, and nothing was supposed to end it:\n  {wrong}\nwhat was done:\n  {}", story.join("\n  "))))
+}
+
+/// Failure of a cluster that does not come to rest, with what Slurm shows.
+fn unsettled(failure: &Failure, slurm: &Slurm, story: &[String]) -> Failure {
+    let shown = slurm.on_controller(&["bash", "-c", "squeue --all --long; scontrol show nodes; scontrol show jobs"]);
+    let shown = shown.unwrap_or_else(|failure| failure.to_string());
+    Failure::new(format!("{failure}\nwhat was done:\n  {}\nin Slurm:\n{shown}", story.join("\n  ")))
 }
 
 /// Waits until every job is as it should be. Patience begins again with each that ends: they wait for each other.
@@ -99,8 +109,11 @@ async fn until_settled(jobs: &[Job], journal: &Journal, windows: &[Window]) -> R
 fn manifest(journal: &Journal, seed: u64) -> Result<Manifest, Failure> {
     let folder = journal.folder().to_str().context(|| "the folder of the journals is no text".to_owned())?;
     let worker = json!({ "spec": {
-        "slurmd": { "volumeMounts": [{ "name": "soak", "mountPath": JOURNALS }] },
-        "template": { "spec": { "volumes": [{ "name": "soak", "hostPath": { "path": folder, "type": "Directory" } }] } },
+        "slurmd": { "volumeMounts": [{ "name": "soak", "mountPath": JOURNALS }, { "name": "spool", "mountPath": SPOOL }] },
+        "template": { "spec": { "volumes": [
+            { "name": "soak", "hostPath": { "path": folder, "type": "Directory" } },
+            { "name": "spool", "emptyDir": { "medium": "Memory", "sizeLimit": "16Mi" } },
+        ] } },
     } });
     let controller = json!({ "spec": { "inplaceReconfigure": seed % 2 == 1 } });
     Ok(Manifest::demo()?.workers(WORKERS).with("NodeSet", &worker).with("Controller", &controller))

@@ -10,8 +10,8 @@ use slipway_plan::{
     drift::SeenChildren,
     gate::Answer,
     nodeset::{
-        Finish, Hold, Host, InSlurm, JobPolicy, Kubernetes, Layout, Maintenance, Moves, Observed, Phase, Policy, Reach, ReplacementBackoff,
-        Revision, Revisions, Shown, Slot, Slurm, Stage, Update, Worker, nodeset as plan,
+        Containers, Finish, Hold, Host, InSlurm, JobPolicy, Kubernetes, Layout, Maintenance, Moves, Observed, Phase, Policy, Reach,
+        ReplacementBackoff, Revision, Revisions, Shown, Slot, Slurm, Stage, Update, Worker, nodeset as plan,
     },
 };
 
@@ -66,6 +66,8 @@ fn worker(ordinal: u32) -> Worker {
             is_protected: is_busy,
             deadline: is_busy.then(|| end.to_string()),
         },
+        address: None,
+        containers: Containers::Ready,
         trouble: None,
         name,
     }

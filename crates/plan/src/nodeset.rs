@@ -17,6 +17,7 @@ mod ended;
 pub mod fit;
 pub mod gres;
 mod hold;
+mod hung;
 mod in_slurm;
 mod job_policy;
 mod layout;
@@ -62,11 +63,7 @@ pub use schedule::{MAINT, Schedule};
 pub use site::{Site, Sites};
 pub use slot::Slot;
 pub use update::Update;
-pub use worker::{Host, Phase, Shown, Stage, StaleNode, Worker, claimant};
-
-/// Message about a worker that was up. It is not restarted: that would kill its jobs, and a hung slurmd often recovers.
-const HUNG: &str = "slurmd does not respond to its kubelet; its jobs are not affected: see its log and the load of its Kubernetes node, and if it does \
-                    not recover, drain the node in Slurm and delete the pod when its jobs have ended";
+pub use worker::{Containers, Host, Phase, Shown, Stage, StaleNode, Worker, claimant};
 
 /// Pods created per reconcile: enough to keep the API server busy, few enough that a reconcile ends in time.
 const MAX_CREATIONS: usize = 250;
@@ -83,6 +80,8 @@ pub fn nodeset(mut observed: Observed<'_>) -> Plan {
     let mut leaving = removal::plan_removals(&observed, &mut plan);
     lost_state::plan_lost_state(&observed, &mut plan);
     leaving.deleted.extend(registration::plan_registration(&observed, &leaving.scaled, &mut plan));
+    let hung = hung::plan_hung(&observed, &leaving, &mut plan);
+    leaving.deleted.extend(hung);
     hold::plan_holds(&observed, &leaving, &set_down, &mut plan);
     claim::plan_claims(&observed, &leaving, &mut plan);
     node_attributes::plan_node_attributes(&observed, &leaving.deleted, &mut plan);
@@ -166,7 +165,7 @@ fn report_progress(observed: &Observed<'_>, plan: &mut Plan) {
         daemon::report_refusals(sites, plan);
     }
     if ready < *replicas {
-        let trouble = |worker: &Worker| worker.trouble.clone().or_else(|| worker.is_hung().then(|| HUNG.to_owned()));
+        let trouble = |worker: &Worker| worker.trouble.clone().or_else(|| hung::trouble(worker).map(str::to_owned));
         let trouble = workers.iter().find_map(|worker| Some(format!(": pod `{}`: {}", worker.name, trouble(worker)?)));
         plan.report.wait(Reason::PodsNotReady, format!("{ready} of {replicas} workers are ready{}", trouble.unwrap_or_default()));
     }

@@ -310,7 +310,7 @@ impl Ask<'_> {
         let mut meta = self.shapes.meta.clone();
         meta.insert(
             "slurm".to_owned(),
-            json!({"version": {"major": major, "micro": micro, "minor": minor}, "release": release, "cluster": "demo"}),
+            json!({"version": {"major": major, "micro": micro, "minor": minor}, "release": release, "cluster": self.sim.cluster()}),
         );
         payload.insert("meta".to_owned(), Value::Object(meta));
         payload.insert("errors".to_owned(), errors.iter().map(Refusal::as_json).collect());

@@ -53,6 +53,8 @@ struct Inner {
     release: Release,
     shapes: BTreeMap<Version, Shapes>,
     key: Vec<u8>,
+    /// Name of the cluster that it answers for.
+    cluster: Mutex<String>,
     clock: Clock,
     /// Seconds by which the clock was advanced.
     turned: AtomicI64,
@@ -90,6 +92,7 @@ impl Sim {
             release,
             shapes: template::all(),
             key: key.to_vec(),
+            cluster: Mutex::new("demo".to_owned()),
             clock,
             turned: AtomicI64::new(0),
             state: Mutex::new(state),
@@ -100,6 +103,15 @@ impl Sim {
 
     pub fn release(&self) -> Release {
         self.inner.release
+    }
+
+    pub(crate) fn cluster(&self) -> String {
+        self.inner.cluster.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Answers for another cluster from now on.
+    pub fn rename(&self, cluster: &str) {
+        cluster.clone_into(&mut self.inner.cluster.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     pub(crate) fn shapes(&self, version: Version) -> Option<&Shapes> {

@@ -3,7 +3,6 @@
 
 mod scene;
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -194,20 +193,51 @@ async fn all_nodes_may_change_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn followed_nodes_are_read_singly_where_lists_come_seldom_and_only_there() {
-    let quick = Scene::of(5);
-    quick.handle.follow(BTreeSet::from([name("worker-1")]));
-    pass(60).await;
-    assert_eq!(quick.sim.requests("GET node/"), 0, "the list comes often enough here");
+async fn a_job_is_seen_within_three_seconds_however_long_the_queue_takes() {
+    for slow in ["/jobs/", "/nodes/"] {
+        let takes = if slow == "/jobs/" { 8_000 } else { 700 };
+        let scene = Scene::with_slow(20, (slow, Duration::from_millis(takes)));
+        pass(30).await;
+        for node in 0..20 {
+            let node = format!("worker-{node}");
+            scene.submit(&node, 600);
+            let started = Instant::now();
+            while !scene.is_busy(&node).is_yes() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                assert!(started.elapsed() <= Duration::from_secs(3), "{node} with slow {slow}");
+            }
+            tokio::time::sleep(Duration::from_millis(170)).await;
+        }
+    }
+}
 
-    let slow = Scene::with_lists_of(5, Duration::from_secs(2));
-    slow.handle.follow(BTreeSet::from([name("worker-1")]));
-    pass(4).await;
-    let lists = slow.sim.requests("GET nodes");
-    slow.client.update_nodes(&Hosts::of(&[name("worker-1"), name("worker-2")]).unwrap(), &NodeUpdate::drain("x")).await.unwrap();
-    pass(6).await;
-    assert_eq!(slow.sim.requests("GET nodes"), lists, "no list in between");
-    assert!(slow.is_drained("worker-1").is_yes() && slow.is_drained("worker-2").is_no());
-    pass(15).await;
-    assert!(slow.is_drained("worker-2").is_yes());
+#[tokio::test(start_paused = true)]
+async fn a_long_queue_is_read_seldom_and_an_end_is_still_seen() {
+    let scene = Scene::with_slow(5, ("/jobs/", Duration::from_secs(2)));
+    pass(60).await;
+    let before = scene.sim.requests("GET jobs");
+    for job in 0..60 {
+        scene.submit(&format!("worker-{}", job % 5), 2);
+        pass(1).await;
+    }
+    let lists = scene.sim.requests("GET jobs") - before;
+    assert!(lists <= 6, "{lists} lists of jobs in a minute");
+    pass(30).await;
+    assert!(scene.is_busy("worker-1").is_no());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_speaks_for_another_cluster_is_not_believed_until_it_is_back() {
+    let scene = Scene::of(3);
+    pass(10).await;
+    scene.sim.rename("other");
+    scene.sim.world(|world| world.nodes.clear());
+    scene.handle.read_all_soon();
+    pass(60).await;
+    let Answer::Unknown(why) = scene.is_registered("worker-0") else { panic!("another cluster was believed") };
+    assert!(why.to_string().contains("answers for the cluster `other` now, and before for `demo`"), "{why}");
+    assert!(scene.client.update_node(&name("worker-0"), &NodeUpdate::drain("x")).await.is_err());
+    scene.sim.rename("demo");
+    pass(60).await;
+    assert!(scene.is_registered("worker-0").is_no(), "it is believed again");
 }

@@ -8,6 +8,7 @@ pub mod budget;
 pub mod call;
 pub mod client;
 pub mod clock;
+mod cluster;
 mod endpoint;
 pub mod errno;
 pub mod error;

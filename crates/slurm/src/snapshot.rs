@@ -1,13 +1,16 @@
 //! Last known state of one cluster: the basis of every decision about Slurm.
 //!
-//! One task per cluster reads Slurm; all other code uses its result. A [`Snapshot`] has its age and completeness, and every question has three
-//! answers: never treat *unknown* as *no*.
+//! One task per cluster reads Slurm, and starts another for the queue; all other code uses the result. A [`Snapshot`] has its age and completeness,
+//! and every question has three answers: never treat *unknown* as *no*.
 
 mod answer;
 mod keeper;
+mod pace;
 mod poll;
+mod queue;
 mod table;
 
 pub use answer::{Answer, Deadline, Why};
-pub use keeper::{Handle, Keeper, Pace};
+pub use keeper::{Handle, Keeper};
+pub use pace::Pace;
 pub use table::{Jobs, Nodes, Snapshot};

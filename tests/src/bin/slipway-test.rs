@@ -8,7 +8,7 @@ use clap::Parser;
 use slipway_bed::bed::Bed;
 use slipway_bed::cache::Cache;
 use slipway_bed::failure::{Context, Failure};
-use slipway_bed::interrupt::until_interrupted;
+use slipway_bed::interrupt::{run_interruptibly, until_interrupted};
 use slipway_bed::turn::{CROWD, WAITS};
 use slipway_tests::cluster::project_root;
 use slipway_tests::ground::SHARED_BED;
@@ -217,7 +217,7 @@ fn check_for_tests(args: &Args, chosen: &str, scenario: &str) -> Result<(), Fail
 }
 
 fn run(command: &mut Command, name: &str) -> Result<(), Failure> {
-    let status = command.current_dir(project_root()).status().context(|| format!("could not start {name}"))?;
+    let status = run_interruptibly(command.current_dir(project_root())).context(|| format!("could not start {name}"))?;
     if status.success() { Ok(()) } else { Err(Failure::new(format!("{name} failed ({status})"))) }
 }
 

@@ -27,11 +27,12 @@ pub(super) enum Fault {
     FreezeContainerd,
     FreezeNode,
     CutNode,
+    FillDisk,
     LoseState,
 }
 
 impl Fault {
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 22] = [
         Self::Scale,
         Self::Roll,
         Self::Configure,
@@ -52,6 +53,7 @@ impl Fault {
         Self::FreezeContainerd,
         Self::FreezeNode,
         Self::CutNode,
+        Self::FillDisk,
         Self::LoseState,
     ];
 }
@@ -79,6 +81,7 @@ impl fmt::Display for Fault {
             Self::FreezeContainerd => "containerd frozen",
             Self::FreezeNode => "Kubernetes node frozen",
             Self::CutNode => "Kubernetes node cut off",
+            Self::FillDisk => "disk of a worker filled",
             Self::LoseState => "state of slurmctld lost and restored",
         })
     }

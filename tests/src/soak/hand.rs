@@ -2,7 +2,7 @@
 
 mod process;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,13 @@ use super::fault::{Bag, Fault};
 use super::state::{lose_state, restore_state, until_slurmctld_answers};
 use super::stream::Stream;
 use super::verdict::{Scope, Window};
-use super::{WORKERS, micros, now};
+use super::{SPOOL, WORKERS, micros, now};
 use crate::ground::Ground;
 use crate::manifest::{CONTROLLER, WORKER};
 use crate::observer::Observer;
 use crate::observer::node::Seen;
 use crate::slurm::{OPERATOR_NAMESPACE, Slurm};
-use process::{Signal, signal_daemon, signal_in};
+use process::{Signal, fill_disk, signal_daemon, signal_in};
 
 /// slurmctld saves its state up to five seconds late.
 const UNSAVED: u64 = 7;
@@ -176,6 +176,7 @@ impl<'a> Hand<'a> {
             Fault::FreezeContainerd => self.freeze_daemon("containerd").await,
             Fault::FreezeNode => self.freeze_node().await,
             Fault::CutNode => self.cut_node().await,
+            Fault::FillDisk => self.fill_disk().await,
             Fault::LoseState => self.lose_state().await,
         }
     }
@@ -329,6 +330,25 @@ impl<'a> Hand<'a> {
         Ok(format!("{node} for {length} s"))
     }
 
+    /// Fills the disk of slurmd under running jobs. The worker is drained before, since Slurm cannot start a job without space.
+    async fn fill_disk(&mut self) -> Result<String, Failure> {
+        let (worker, container) = self.random_container(&SLURMD)?;
+        self.slurm.drain(&worker, DRAIN)?;
+        let starts_in_progress = 2..4;
+        self.wait(starts_in_progress).await;
+        let outcome = match fill_disk(&container, SLURMD.program, SPOOL) {
+            Ok(file) => {
+                let length = self.wait(15..40).await;
+                // The worker may have been replaced in the meantime.
+                let _ = std::fs::remove_file(file);
+                Ok(format!("{worker} for {length} s"))
+            }
+            Err(failure) => Err(failure),
+        };
+        self.resume(&worker)?;
+        outcome
+    }
+
     /// Takes the state of slurmctld away for a while, in which no job is submitted.
     async fn lose_state(&mut self) -> Result<String, Failure> {
         self.stream.pause().await?;
@@ -346,13 +366,30 @@ impl<'a> Hand<'a> {
             lose_state(self.slurm).await?;
             let length = self.wait(15..40).await;
             restore_state(self.slurm).await?;
-            // A job that ended in between shows as running until its slurmd registers again.
-            self.slurm.on_controller(&["scontrol", "reconfigure"])?;
+            self.register_again().await?;
             Ok(format!("for {length} s"))
         }
         .await;
         self.windows.push(Window { scope: Scope::Changes, from: from - micros(UNSAVED), to: now() + micros(NOTICED) });
         outcome
+    }
+
+    /// Makes the workers with jobs register again. A job that ended while slurmctld had no record of it shows as running until then. slurmctld counts a
+    /// job as missing only some time after it has loaded its state: its BatchStartTimeout and MessageTimeout, 10 s each.
+    async fn register_again(&mut self) -> Result<(), Failure> {
+        self.wait(25..30).await;
+        let busy = self.slurm.on_controller(&[
+            "bash",
+            "-c",
+            "scontrol show hostnames $(squeue --noheader --states=R --format=%N | paste -sd,)",
+        ])?;
+        for worker in busy.lines().collect::<BTreeSet<_>>() {
+            // It may end at this moment.
+            if let Ok((_, container)) = self.container(&SLURMD, |name| name == worker) {
+                let _ = signal_in(&container, SLURMD.program, Signal::HUP);
+            }
+        }
+        Ok(())
     }
 
     /// Slurm cannot confirm what it starts on these workers from then until now.
@@ -401,12 +438,18 @@ impl<'a> Hand<'a> {
 
     /// One of a daemon's pods, and the ID of its container.
     fn random_container(&mut self, daemon: &Daemon) -> Result<(String, String), Failure> {
+        self.container(daemon, |_| true)
+    }
+
+    /// One of those of a daemon's pods that are meant, and the ID of its container.
+    fn container(&mut self, daemon: &Daemon, is_meant: impl Fn(&str) -> bool) -> Result<(String, String), Failure> {
         let namespace = daemon.namespace.unwrap_or(&self.slurm.namespace);
         let list = self
             .slurm
             .cluster
             .get(&format!("/api/v1/namespaces/{namespace}/pods?labelSelector=app.kubernetes.io/name={}", daemon.program))?;
-        let pods = list["items"].as_array().cloned().unwrap_or_default();
+        let mut pods = list["items"].as_array().cloned().unwrap_or_default();
+        pods.retain(|pod| pod["metadata"]["name"].as_str().is_some_and(&is_meant));
         let pod = self.rng.choice(pods).context(|| format!("there is no pod of {}", daemon.program))?;
         let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let mut statuses = pod["status"]["containerStatuses"].as_array().into_iter().flatten();

@@ -1,4 +1,5 @@
-//! A slurmd that hangs for longer than a kubelet would wait keeps its job: no probe restarts its container.
+//! A slurmd that hangs for longer than a kubelet would wait keeps its job: no probe restarts its container. Without a job its pod is replaced when
+//! slurmctld has given it up.
 
 use std::time::Duration;
 
@@ -45,5 +46,21 @@ async fn a_slurmd_that_hangs_keeps_its_job() {
     let result = slurm.until_ended(job).await.unwrap();
     assert_eq!(result.state, "COMPLETED");
     assert_eq!(result.output.lines().count(), 2, "it ran once: {}", result.output);
+    ground.end().unwrap();
+}
+
+#[tokio::test]
+async fn a_slurmd_that_hangs_without_a_job_is_replaced_when_slurm_gives_it_up() {
+    let ground = Ground::up("hung-idle", 1).await.unwrap();
+    // Slurm's default is five minutes; the meaning is the same.
+    let manifest = Manifest::demo().unwrap().workers(1).with_conf("SlurmdTimeout=30");
+    let slurm = ground.slurm("slurm", manifest).await.unwrap();
+    let pod = slurm.pods().unwrap().remove(0);
+    let uid = slurm.uid(&pod);
+    slurm.until_at_rest().await.unwrap();
+    signal_slurmd(&slurm, &pod, "STOP");
+    slurm.until_gone(&pod, &uid).await.unwrap();
+    slurm.until_node(&pod, "idle none").await.unwrap();
+    eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await.unwrap();
     ground.end().unwrap();
 }

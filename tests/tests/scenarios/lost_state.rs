@@ -67,6 +67,10 @@ async fn a_job_whose_record_is_lost_runs_on_and_is_known_again_with_the_state() 
         let mut lines: Vec<&str> = result.output.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines, Slurm::patient_output(1), "it ran once");
+        // The restored record of the worker that was replaced has the address of its former pod.
+        slurm.until_node(&idle, "idle none").await.unwrap();
+        eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await.unwrap();
+        assert_eq!(slurm.uid(&busy), before[&busy]);
     }
     ground.end().unwrap();
 }

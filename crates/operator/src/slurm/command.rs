@@ -118,6 +118,12 @@ impl SlurmCommand {
                     NodeAttribute::Topology(topology) => {
                         (|node, attribute| *attribute != NodeAttribute::Topology(node.topology.clone()), NodeUpdate::topology(topology))
                     }
+                    NodeAttribute::Address(address) => (
+                        |node, attribute| {
+                            node.state.has(&NodeState::NotResponding) && *attribute != NodeAttribute::Address(node.address.clone())
+                        },
+                        NodeUpdate::address(address),
+                    ),
                     NodeAttribute::Features { all, active } => {
                         let change =
                             NodeUpdate { features: Some(all.clone()), active_features: Some(active.clone()), ..NodeUpdate::default() };

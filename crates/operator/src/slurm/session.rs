@@ -254,6 +254,8 @@ impl Shared {
             let is_news = std::mem::replace(&mut *locked(&self.configured_at), read.clone()) != read;
             if is_news {
                 self.refusals.clear();
+                // It may be another slurmctld, whose changes are not those since our last read.
+                self.handle.read_all_soon();
                 wake();
             }
         }

@@ -122,6 +122,8 @@ async fn until_at_rest(cluster: &Cluster<'_>) {
         if said.is_null() { Ok(()) } else { Err(said.to_string()) }
     })
     .await;
+    // The last change may still be on its way to other conditions.
+    cluster.until_read(2).await;
     let before = (cluster.writes().len(), cluster.slurm_writes());
     let again = json!({ "metadata": { "annotations": { "example.org/look": "again" } } });
     let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", cluster.namespace);

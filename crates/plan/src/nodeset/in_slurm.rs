@@ -25,6 +25,8 @@ pub struct InSlurm {
     pub states: Vec<&'static str>,
     /// Time since which it has responded, or not responded; `None` if no change was observed.
     pub response_since: Option<Timestamp>,
+    /// The address at which slurmctld reaches it.
+    pub address: String,
     /// The comment on its record.
     pub comment: String,
     /// GRES on its record, such as `gpu:8`.
@@ -81,6 +83,7 @@ impl InSlurm {
             finish: Finish::Unknown,
             response_since: None,
             states: Vec::new(),
+            address: String::new(),
             comment: String::new(),
             gres: String::new(),
             topology: String::new(),

@@ -1,8 +1,9 @@
-//! Topology and features of a worker's Slurm node, copied from the annotations of its Kubernetes node.
+//! Topology and features of a worker's Slurm node, copied from the annotations of its Kubernetes node; and its address.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    net::IpAddr,
     time::Duration,
 };
 
@@ -21,6 +22,8 @@ pub enum NodeAttribute {
     Topology(String),
     /// Slurm does not remove an active feature, so both lists are set together. Neither is empty: an empty list would change nothing.
     Features { all: Vec<String>, active: Vec<String> },
+    /// The address at which slurmctld reaches slurmd.
+    Address(String),
 }
 
 /// An attribute that Slurm refused.
@@ -124,6 +127,7 @@ fn remedy(attribute: &NodeAttribute) -> &'static str {
     match attribute {
         NodeAttribute::Topology(_) => "name topologies and units that topology.yaml of the Controller has, or add these there",
         NodeAttribute::Features { .. } => "change the features on the Kubernetes node",
+        NodeAttribute::Address(_) => "drain the node in Slurm and delete the pod when its jobs have ended, so that it registers again",
     }
 }
 
@@ -149,7 +153,16 @@ fn differences(worker: &Worker) -> Vec<NodeAttribute> {
     let topology =
         topology.iter().flatten().filter(|wanted| **wanted != in_slurm.topology).map(|wanted| NodeAttribute::Topology(wanted.clone()));
     let features = features.iter().flatten().filter_map(|wanted| other_features(wanted, in_slurm));
-    topology.chain(features).collect()
+    topology.chain(features).chain(other_address(worker)).collect()
+}
+
+/// The pod's address, if slurmctld does not reach the worker and has another one. It has if its state was restored from a time before the pod existed.
+/// slurmd does not register again by itself, so the node would stay DOWN.
+fn other_address(worker: &Worker) -> Option<NodeAttribute> {
+    let Worker { address, in_slurm, .. } = worker;
+    let (ours, known) = (address.as_ref()?.parse::<IpAddr>().ok()?, in_slurm.address.parse::<IpAddr>().ok()?);
+    let is_stale = in_slurm.has("NotResponding") && ours.is_ipv4() == known.is_ipv4() && ours != known;
+    is_stale.then(|| NodeAttribute::Address(ours.to_string()))
 }
 
 /// The node's features with our old ones replaced by `wanted`, or `None` if they match already.
@@ -175,7 +188,7 @@ impl NodeAttribute {
     pub fn fits(&self, features: &[String], active: &[String]) -> bool {
         let others = |list: &[String]| list.iter().filter(|feature| !is_ours(feature)).cloned().collect::<Vec<_>>();
         match self {
-            Self::Topology(_) => true,
+            Self::Topology(_) | Self::Address(_) => true,
             Self::Features { all, active: acts } => others(all) == others(features) && others(acts) == others(active),
         }
     }
@@ -184,6 +197,7 @@ impl NodeAttribute {
 impl fmt::Display for NodeAttribute {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Address(address) => write!(out, "address {address}"),
             Self::Topology(path) if path.is_empty() => out.write_str("no topology"),
             Self::Topology(path) => write!(out, "topology {path}"),
             Self::Features { all, active } if all == active => write!(out, "features {}", all.join(",")),

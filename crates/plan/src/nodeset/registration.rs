@@ -118,7 +118,7 @@ fn clearance(worker: &Worker) -> Option<Clearance> {
 }
 
 /// True if a new pod would be created. If not, the present pod is kept: it may still register once slurmctld is repaired.
-fn can_be_made(observed: &Observed<'_>) -> bool {
+pub(super) fn can_be_made(observed: &Observed<'_>) -> bool {
     observed.problem.is_none() && observed.new_workers_wait.is_none()
 }
 

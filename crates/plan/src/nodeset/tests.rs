@@ -42,6 +42,8 @@ pub(super) fn worker(ordinal: u32, stage: Stage, in_slurm: InSlurm) -> Worker {
         in_slurm,
         record: Record::default(),
         is_lost: false,
+        address: None,
+        containers: if stage == Stage::Starting { Containers::NotReady } else { Containers::Ready },
         trouble: None,
     }
 }
@@ -234,7 +236,8 @@ fn a_slurmd_that_hangs_is_reported_and_its_pod_kept() {
     let up = worker(0, Stage::Ready, busy());
     let conditions = [(format!("{CONDITION_PREFIX}Allocated"), String::new())].into();
     let shown = Shown { conditions, is_protected: true, deadline: Some(NO_DEADLINE.to_owned()) };
-    let hung = Worker { stage: Stage::Starting, ready_since: None, available_from: None, shown, ..up };
+    let containers = Containers::NotReady;
+    let hung = Worker { stage: Stage::Starting, containers, ready_since: None, available_from: None, shown, ..up };
     let report = plan(std::slice::from_ref(&hung), 1);
     assert!(!report.actions.iter().any(|action| action.deleted_worker().is_some()), "{:?}", report.actions);
     let message = report.report.message();

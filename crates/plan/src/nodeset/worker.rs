@@ -25,6 +25,8 @@ pub struct Worker {
     pub available_from: Option<Timestamp>,
     /// End of its termination grace period, if it is being deleted.
     pub gone_by: Option<Timestamp>,
+    /// IP address of the pod, once assigned.
+    pub address: Option<String>,
     /// The Kubernetes node that it runs on, once assigned.
     pub host: Option<Host>,
     /// Hash of the template that it was created from.
@@ -45,6 +47,8 @@ pub struct Worker {
     pub is_lost: bool,
     /// State of its Slurm node that the pod shows.
     pub shown: Shown,
+    /// Last report of its kubelet.
+    pub containers: Containers,
     /// Reason why it does not become ready, if the kubelet or the scheduler reports one.
     pub trouble: Option<String>,
 }
@@ -58,6 +62,13 @@ pub enum Stage {
     Ended,
     /// It is terminating.
     Going,
+}
+
+/// Readiness of a pod's containers, as their kubelet last reported it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Containers {
+    Ready,
+    NotReady,
 }
 
 /// Phase that a pod reports; smaller ones are deleted first when the NodeSet is scaled in.
@@ -128,8 +139,17 @@ impl Worker {
         self.is_available(now) && !self.is_unregistered() && !self.is_lost
     }
 
-    /// True if its slurmd was up, so that Slurm's state is shown on the pod, and no longer responds.
+    /// True if its slurmd was up, so that Slurm's state is shown on the pod, and no longer responds to its kubelet.
     pub(super) fn is_hung(&self) -> bool {
+        self.was_up() && self.containers == Containers::NotReady
+    }
+
+    /// True if it was up and its kubelet does not report any more: its probes had succeeded until then.
+    pub(super) fn is_silent(&self) -> bool {
+        self.was_up() && self.containers == Containers::Ready
+    }
+
+    fn was_up(&self) -> bool {
         self.stage == Stage::Starting && self.phase == Phase::Running && !self.shown.conditions.is_empty()
     }
 

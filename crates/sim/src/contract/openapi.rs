@@ -119,6 +119,7 @@ fn node_update() -> NodeUpdate {
         extra: Some(String::new()),
         features: Some(Vec::new()),
         active_features: Some(Vec::new()),
+        address: Some(["10.0.0.1".into()]),
         topology: Some(String::new()),
         weight: Some(Number::Unset),
     }

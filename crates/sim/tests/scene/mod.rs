@@ -36,14 +36,15 @@ pub(crate) struct Scene {
     pub(crate) calls: Arc<Counter>,
 }
 
-/// The stand-in with slow lists, like those of a big cluster.
-struct Slow(Arc<dyn Transport>, Duration);
+/// The stand-in with a slow list, like those of a big cluster: a part of its path, and its duration.
+struct Slow(Arc<dyn Transport>, (&'static str, Duration));
 
 impl Transport for Slow {
     fn send(&self, request: Request) -> Later<'_, Result<Response, Trouble>> {
         Box::pin(async move {
-            if request.path.contains("/nodes/") {
-                tokio::time::sleep(self.1).await;
+            let (list, duration) = self.1;
+            if request.path.contains(list) {
+                tokio::time::sleep(duration).await;
             }
             self.0.send(request).await
         })
@@ -61,18 +62,18 @@ pub(crate) async fn pass(seconds: u64) {
 impl Scene {
     /// A cluster of `workers` workers, with a clock that follows tokio's.
     pub(crate) fn of(workers: u32) -> Self {
-        Self::with_lists_of(workers, Duration::ZERO)
+        Self::with_slow(workers, ("/nodes/", Duration::ZERO))
     }
 
-    /// Like [`Self::of`], with lists that take `duration`.
-    pub(crate) fn with_lists_of(workers: u32, duration: Duration) -> Self {
+    /// Like [`Self::of`], with one list that takes its time.
+    pub(crate) fn with_slow(workers: u32, list: (&'static str, Duration)) -> Self {
         let start = Instant::now();
         let clock = Clock::new(move || Timestamp::from_second(1_800_000_000).unwrap() + start.elapsed());
         let sim = Sim::new(Release::R2605, workers, KEY, clock.clone());
         let calls = Arc::new(Counter::default());
         let signer = Signer::new("slurm", clock, || Ok(SecretSlice::from(KEY.to_vec())));
         let observer = Arc::clone(&calls) as Arc<dyn Observer>;
-        let transport = Arc::new(Slow(InProcess::shared(&sim), duration));
+        let transport = Arc::new(Slow(InProcess::shared(&sim), list));
         let client = Arc::new(Client::new(transport, Arc::new(signer), observer, Limits::default()));
         let (keeper, handle) = Keeper::new(Arc::clone(&client), Pace::default());
         tokio::spawn(keeper.run());

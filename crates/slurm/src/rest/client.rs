@@ -13,6 +13,7 @@ use super::answer::{Answer, Reader};
 use super::breaker::Breaker;
 use super::budget::Budget;
 use super::call::{Call, CallKind, Observer};
+use super::cluster::Cluster;
 use super::error::RestError;
 use super::token::TokenSource;
 use super::transport::{Request, Transport, Trouble};
@@ -46,6 +47,8 @@ pub struct Client {
     /// The negotiated version, if any.
     version: Mutex<Option<Version>>,
     pinned: bool,
+    /// The cluster that the server answers for.
+    cluster: Cluster,
 }
 
 /// Receives the elements of a list.
@@ -65,7 +68,8 @@ pub(super) struct Ask<'a> {
 impl Client {
     pub fn new(transport: Arc<dyn Transport>, tokens: Arc<dyn TokenSource>, observer: Arc<dyn Observer>, limits: Limits) -> Self {
         let budget = Budget::new(limits.at_once, limits.per_second, limits.burst);
-        Self { transport, tokens, observer, budget, breaker: Breaker::default(), limits, version: Mutex::new(None), pinned: false }
+        let (breaker, version, cluster) = (Breaker::default(), Mutex::new(None), Cluster::default());
+        Self { transport, tokens, observer, budget, breaker, limits, version, pinned: false, cluster }
     }
 
     /// Uses this version and no other.
@@ -159,7 +163,9 @@ impl Client {
         while let Some(chunk) = response.body.next().await.map_err(trouble)? {
             reader.feed(&chunk, take).map_err(|error| RestError::Unreadable(error.to_string()))?;
         }
-        reader.finish(&path)
+        let answer = reader.finish(&path)?;
+        self.cluster.check(&answer.envelope.meta.slurm.cluster)?;
+        Ok(answer)
     }
 }
 

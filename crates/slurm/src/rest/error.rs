@@ -46,6 +46,12 @@ pub enum RestError {
     /// The server does not know the URL: it no longer serves the negotiated version.
     #[error("slurmrestd knows no {path}")]
     UnknownUrl { path: String },
+    /// The server speaks for another cluster than at first.
+    #[error(
+        "slurmrestd answers for the cluster `{other}` now, and before for `{first}`: nothing is done about its nodes until that is so again; if it is \
+         intended, delete the RestApi and create it again"
+    )]
+    AnotherCluster { first: String, other: String },
     #[error("slurmrestd serves none of the versions v0.0.42 to v0.0.45; Slurm 24.11 to 26.05 do")]
     NoVersion,
     #[error("{what} needs a newer Slurm: the server's newest version is {version}")]
@@ -76,7 +82,9 @@ impl RestError {
             | Self::NoTurn(_)
             | Self::UnknownUrl { .. } => Class::Transient,
             Self::NotFound { .. } | Self::Refused { .. } => Class::External,
-            Self::TokenRefused { .. } | Self::Token(_) | Self::NoVersion | Self::Unsupported { .. } => Class::Permanent,
+            Self::TokenRefused { .. } | Self::Token(_) | Self::AnotherCluster { .. } | Self::NoVersion | Self::Unsupported { .. } => {
+                Class::Permanent
+            }
         }
     }
 
@@ -95,6 +103,7 @@ impl RestError {
             Self::Broken(_) => "Broken",
             Self::Unreadable(_) => "Unreadable",
             Self::UnknownUrl { .. } => "UnknownUrl",
+            Self::AnotherCluster { .. } => "AnotherCluster",
             Self::NoVersion => "NoVersion",
             Self::Unsupported { .. } => "Unsupported",
         }
@@ -132,7 +141,7 @@ impl RestError {
     /// True if a failed write may have taken effect, wholly or in part. Then only a new read can show it.
     pub fn may_have_been_applied(&self) -> bool {
         match self {
-            Self::TimedOut(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Unavailable { .. } => true,
+            Self::TimedOut(_) | Self::Broken(_) | Self::Unreadable(_) | Self::Unavailable { .. } | Self::AnotherCluster { .. } => true,
             // A failure inside a success affects only a part.
             Self::Refused { http, number, .. } => *number == Errno::INVALID_NODE_TRANSITION || *http < 300 || number.is_of_the_system(),
             _ => false,

@@ -1,58 +1,21 @@
-//! The only task per cluster that reads Slurm.
+//! The task per cluster that reads Slurm. Only the queue is read beside it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::pace::{Failing, Pace};
+use super::queue::Queue;
 use super::table::Snapshot;
-use crate::name::NodeName;
 use crate::rest::list::Gate;
 use crate::rest::{Client, RestError};
 
-/// Minimum wait after a failure.
-const BREATH: Duration = Duration::from_millis(500);
-
-/// Polling intervals. An idle cluster costs 24 + 3 + 1 small calls a minute.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    pub nodes: Duration,
-    /// A job that starts or ends changes its nodes, which makes the queue due at once; this interval is for other jobs.
-    pub jobs: Duration,
-    pub reservations: Duration,
-    /// Interval of full reads that check if the gates are right.
-    pub audit: Duration,
-    /// Time after a change until the tables are fully read once more: the server may itself have been behind at the first read, and no gate would
-    /// show it.
-    pub confirm: Duration,
-    /// Interval of full reads while gates cannot be trusted.
-    pub without_gates: Duration,
-    /// Maximum backoff after failures, and so until a recovery is noticed.
-    pub retry: Duration,
-    /// Maximum age of a read that still answers questions.
-    pub good_for: Duration,
-    /// Time for which many nodes must be missing before they count as gone.
-    pub believe_loss: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            nodes: Duration::from_millis(2_500),
-            jobs: Duration::from_secs(20),
-            reservations: Duration::from_mins(1),
-            audit: Duration::from_mins(5),
-            confirm: Duration::from_secs(20),
-            without_gates: Duration::from_secs(10),
-            retry: Duration::from_secs(5),
-            good_for: Duration::from_secs(30),
-            believe_loss: Duration::from_secs(30),
-        }
-    }
-}
+/// Nodes wait this long for a short queue, so that a job that starts is seen at once with its end.
+const TOGETHER: Duration = Duration::from_secs(1);
 
 /// Reads one cluster. Created with its [`Handle`]; [`Keeper::run`] does the work.
 pub struct Keeper {
@@ -65,7 +28,11 @@ pub struct Keeper {
     pub(super) known: BTreeSet<String>,
     /// Time since which many nodes are missing.
     pub(super) loss_since: Option<Instant>,
-    failures: u32,
+    /// Duration of the last full read of the nodes.
+    pub(super) nodes_took: Duration,
+    pub(super) queue: Queue,
+    /// Failures of nodes and reservations; the queue has its own.
+    failing: Failing,
     published: watch::Sender<Arc<Snapshot>>,
     requests: Arc<Requests>,
 }
@@ -92,8 +59,6 @@ impl Gates {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub nodes: Instant,
-    /// Single reads of followed nodes between two lists.
-    pub followed: Instant,
     pub jobs: Instant,
     pub reservations: Instant,
     pub audit: Instant,
@@ -108,7 +73,6 @@ struct Requests {
     with_queue: AtomicBool,
     /// The next read includes the reservations, all of them.
     with_reservations: AtomicBool,
-    followed: Mutex<BTreeSet<NodeName>>,
 }
 
 /// Access to the snapshots of one cluster.
@@ -153,11 +117,6 @@ impl Handle {
         self.requests.whole.store(true, Ordering::SeqCst);
         self.requests.soon.notify_one();
     }
-
-    /// Sets the nodes to follow: they are read singly while the whole list is read rarely.
-    pub fn follow(&self, names: BTreeSet<NodeName>) {
-        *self.requests.followed.lock().unwrap_or_else(PoisonError::into_inner) = names;
-    }
 }
 
 impl Keeper {
@@ -172,10 +131,12 @@ impl Keeper {
             pace,
             snapshot,
             gates: Gates { distrusted_until: None, untruths: 0, nodes: None, jobs: None, reservations: None },
-            due: Due { nodes: now, followed: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
+            due: Due { nodes: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
             known: BTreeSet::new(),
             loss_since: None,
-            failures: 0,
+            nodes_took: Duration::ZERO,
+            queue: Queue::new(now),
+            failing: Failing::default(),
             published,
             requests: Arc::clone(&requests),
         };
@@ -185,10 +146,16 @@ impl Keeper {
     /// Reads until all handles are dropped.
     pub async fn run(mut self) {
         loop {
-            let next = self.due.nodes.min(self.due.followed).min(self.due.jobs).min(self.due.reservations);
+            self.note_outdated_queue();
+            let mut next = self.due.nodes.min(self.due.reservations);
+            if !self.queue.is_being_read() {
+                next = next.min(self.due.jobs);
+            }
             let requests = Arc::clone(&self.requests);
+            let mut ended = None;
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
+                read = self.queue.read() => ended = Some(read),
                 () = requests.soon.notified() => {
                     self.due.nodes = Instant::now();
                     if requests.whole.swap(false, Ordering::SeqCst) {
@@ -205,9 +172,24 @@ impl Keeper {
                 () = self.published.closed() => return,
             }
             let before = self.snapshot.clone();
+            if let Some(read) = ended {
+                self.take_queue(read);
+            }
             let started = Instant::now();
-            let read = self.read_due(started).await;
-            self.note(read, started);
+            if self.due.nodes.min(self.due.reservations) <= started {
+                let read = self.read_due(started).await;
+                self.note(read, started);
+            }
+            // After the nodes: what changed there makes the queue due.
+            self.note_outdated_queue();
+            if self.due.jobs <= Instant::now() && !self.queue.is_being_read() {
+                self.begin_queue();
+                if self.queue.is_short()
+                    && let Ok(read) = tokio::time::timeout(TOGETHER, self.queue.read()).await
+                {
+                    self.take_queue(read);
+                }
+            }
             self.publish(&before);
         }
     }
@@ -215,13 +197,6 @@ impl Keeper {
     async fn read_due(&mut self, now: Instant) -> Result<(), RestError> {
         if self.due.nodes <= now {
             self.read_nodes().await?;
-        } else if self.due.followed <= now {
-            let followed = self.requests.followed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            self.read_followed(&followed).await?;
-        }
-        // Changed nodes make the queue due slightly after `now`. No snapshot may have the nodes without the queue.
-        if self.due.jobs <= Instant::now() {
-            self.read_jobs().await?;
         }
         if self.due.reservations <= now {
             self.read_reservations().await?;
@@ -229,41 +204,35 @@ impl Keeper {
         Ok(())
     }
 
-    /// Records the result of a read. After a failure everything backs off. A read that hung has waited already.
+    /// Records the result of a read. After a failure everything backs off.
     fn note(&mut self, read: Result<(), RestError>, started: Instant) {
-        let Err(error) = read else {
-            self.failures = 0;
-            self.snapshot.trouble.clear();
-            return;
-        };
-        let wait = match &error {
-            RestError::Paused { wait, .. } => *wait,
-            _ => self.pace.nodes.saturating_mul(1 << self.failures.min(4)).min(self.pace.retry),
-        };
-        if self.failures == 0 {
-            tracing::warn!(%error, "cannot read from Slurm");
+        if let Some(later) = self.failing.note(read, started, &self.pace) {
+            let Due { nodes, jobs, reservations, .. } = &mut self.due;
+            for due in [nodes, jobs, reservations] {
+                *due = (*due).max(later);
+            }
         }
-        self.failures += 1;
-        self.snapshot.trouble = match error {
-            // The cause is the failure before the pause. The length of the pause changes all the time, and this message is shown to users.
-            RestError::Paused { trouble, .. } => trouble,
-            _ => error.to_string(),
-        };
-        let later = (started + wait).max(Instant::now() + BREATH);
-        let Due { nodes, followed, jobs, reservations, .. } = &mut self.due;
-        for due in [nodes, followed, jobs, reservations] {
-            *due = (*due).max(later);
-        }
+        self.note_trouble();
+    }
+
+    pub(super) fn note_trouble(&mut self) {
+        let parts = [&self.failing, &self.queue.failing];
+        self.snapshot.trouble = parts.iter().map(|part| part.trouble()).find(|trouble| !trouble.is_empty()).unwrap_or_default().to_owned();
     }
 
     /// Publishes the new snapshot; only a change wakes the receivers.
     fn publish(&self, before: &Snapshot) {
         let (old, new) = (before, &self.snapshot);
+        // The first snapshot has all tables: without the queue, no node is known to be idle.
+        if new.trouble.is_empty() && new.jobs.at.is_none() {
+            return;
+        }
         let is_news = !Arc::ptr_eq(&old.nodes.table, &new.nodes.table)
             || !Arc::ptr_eq(&old.jobs.table, &new.jobs.table)
             || !Arc::ptr_eq(&old.reservations.table, &new.reservations.table)
             || old.trouble.is_empty() != new.trouble.is_empty()
-            || old.nodes.at.is_none() != new.nodes.at.is_none();
+            || old.nodes.at.is_none() != new.nodes.at.is_none()
+            || old.jobs.at.is_none() != new.jobs.at.is_none();
         self.published.send_if_modified(|published| {
             *published = Arc::new(new.clone());
             is_news

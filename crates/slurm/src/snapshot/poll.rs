@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::keeper::Keeper;
-use super::table::{Jobs, Nodes};
+use super::queue::Ended;
+use super::table::Jobs;
 use crate::name::NodeName;
 use crate::rest::RestError;
 use crate::rest::list::Gated;
@@ -17,9 +18,6 @@ use crate::rest::model::Node;
 const SINGLY: usize = 16;
 /// Gates that missed a change are not used for ten minutes, twice as long each time, up to this many doublings: most of a day.
 const MAX_DOUBLINGS: u32 = 7;
-/// Full reads may take at most one part in this many of the time.
-const SHARE: u32 = 20;
-
 impl Keeper {
     /// Reads the nodes, fully only if something changed.
     pub(super) async fn read_nodes(&mut self) -> Result<(), RestError> {
@@ -27,29 +25,33 @@ impl Keeper {
         let since = self.gates.nodes.filter(|_| self.gates.are_trusted());
         let mut fresh = Vec::new();
         let gated = self.client.nodes(since, |node| fresh.push(node)).await?;
-        self.due.nodes = started + self.pace.nodes;
-        self.due.followed = self.due.nodes;
+        self.due.nodes = started + self.pace.nodes.saturating_sub(self.nodes_took).max(self.pace.nodes / 4);
         let Gated::Whole { gate } = gated else {
             self.snapshot.nodes.at = Some(started);
             return if self.due.audit <= started { self.audit_gate().await } else { Ok(()) };
         };
-        let took = started.elapsed();
+        self.nodes_took = started.elapsed();
+        let before = Arc::clone(&self.snapshot.nodes.table);
         self.take_nodes(fresh, started).await?;
         // While nodes are missing, the next read must be a full one.
         self.gates.nodes = gate.filter(|_| self.snapshot.nodes.table.missing == 0);
-        self.due.nodes = started + self.wait_after(took, self.pace.nodes);
-        // Nodes change mostly because of a job.
-        self.due.jobs = started;
-        self.due.audit = self.due.audit.min(started + self.wait_after(took, self.pace.confirm));
+        self.due.nodes = started + self.wait_for_nodes();
+        // Where no node is busy and none was, no job has started or ended.
+        self.queue.is_outdated |= before.is_any_busy() || self.snapshot.nodes.table.is_any_busy();
+        self.due.audit = self.due.audit.min(started + self.pace.share_of(self.nodes_took).max(self.pace.confirm));
         Ok(())
     }
 
-    /// Wait after a full read, so that large tables are not read all the time. It is short while nodes are missing, because nothing can be decided
-    /// then.
-    fn wait_after(&self, took: Duration, pace: Duration) -> Duration {
+    /// Wait after a full read of the nodes. A new job must be seen soon, so a large table is read often while it changes; but rarely while gates cannot
+    /// be trusted and each read is a full one, unless nodes are missing, because nothing can be decided then.
+    fn wait_for_nodes(&self) -> Duration {
+        let (took, pace) = (self.nodes_took, self.pace.nodes);
         let is_urgent = self.snapshot.nodes.table.missing > 0;
-        let pace = if self.gates.are_trusted() || is_urgent { pace } else { self.pace.without_gates.max(pace) };
-        pace.max((took * SHARE).min(self.pace.good_for / 2))
+        if self.gates.are_trusted() || is_urgent {
+            pace.saturating_sub(took).max(took * 2)
+        } else {
+            self.pace.without_gates.max(self.pace.share_of(took))
+        }
     }
 
     /// Stores a list, after checking if the nodes missing from it are really gone.
@@ -118,30 +120,6 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Reads the followed nodes.
-    pub(super) async fn read_followed(&mut self, names: &BTreeSet<NodeName>) -> Result<(), RestError> {
-        self.due.followed = Instant::now() + self.pace.nodes;
-        let mut nodes = Nodes::clone(&self.snapshot.nodes.table);
-        for name in names.iter().take(SINGLY) {
-            match self.client.node(name).await {
-                Ok(node) => {
-                    self.known.insert(node.name.clone());
-                    nodes = nodes.with(name.as_str(), Some(node));
-                }
-                Err(RestError::NotFound { .. }) => {
-                    self.known.remove(name.as_str());
-                    nodes = nodes.with(name.as_str(), None);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if !nodes.changes_since(&self.snapshot.nodes.table).is_empty() {
-            self.snapshot.nodes.table = Arc::new(nodes);
-            self.due.jobs = Instant::now();
-        }
-        Ok(())
-    }
-
     /// Checks the server's report that nothing changed.
     async fn audit_gate(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
@@ -172,32 +150,41 @@ impl Keeper {
         }
         // The queue has the same weakness and no audit of its own.
         self.gates.jobs = None;
-        self.due.jobs = started;
+        self.queue.read_again();
         Ok(())
     }
 
-    /// Reads the queue, without ended jobs.
-    pub(super) async fn read_jobs(&mut self) -> Result<(), RestError> {
-        let started = Instant::now();
-        let since = self.gates.jobs.filter(|_| self.gates.are_trusted());
-        let mut jobs = Vec::new();
-        let gated = self
-            .client
-            .jobs(since, |job| {
-                if !job.job_state.is_terminal() {
-                    jobs.push(job);
-                }
-            })
-            .await?;
-        self.due.jobs = started + self.wait_after(started.elapsed(), self.pace.jobs);
-        self.snapshot.jobs.at = Some(started);
-        if let Gated::Whole { gate } = gated {
-            self.gates.jobs = gate;
-            if !jobs.iter().eq(self.snapshot.jobs.table.iter()) {
-                self.snapshot.jobs.table = Arc::new(Jobs::of(jobs));
-            }
+    /// Makes the queue due if its nodes changed.
+    pub(super) fn note_outdated_queue(&mut self) {
+        if self.queue.is_outdated && !self.queue.is_being_read() {
+            self.due.jobs = self.due.jobs.min(self.queue.earliest.max(Instant::now()));
         }
-        Ok(())
+    }
+
+    pub(super) fn begin_queue(&mut self) {
+        let since = self.gates.jobs.filter(|_| self.gates.are_trusted());
+        self.due.jobs = Instant::now() + self.pace.jobs;
+        self.queue.begin(Arc::clone(&self.client), since);
+    }
+
+    /// Stores what a read brought.
+    pub(super) fn take_queue(&mut self, ended: Ended) {
+        let Ended { started, took, outcome } = ended;
+        self.queue.note_duration(started, took, &self.pace);
+        let outcome = outcome.map(|(gated, jobs)| {
+            self.snapshot.jobs.at = Some(started);
+            if let Gated::Whole { gate } = gated {
+                self.gates.jobs = gate;
+                if !jobs.iter().eq(self.snapshot.jobs.table.iter()) {
+                    self.snapshot.jobs.table = Arc::new(Jobs::of(jobs));
+                }
+            }
+        });
+        if let Some(later) = self.queue.failing.note(outcome, started, &self.pace) {
+            self.due.jobs = later;
+            self.queue.earliest = self.queue.earliest.max(later);
+        }
+        self.note_trouble();
     }
 
     pub(super) async fn read_reservations(&mut self) -> Result<(), RestError> {

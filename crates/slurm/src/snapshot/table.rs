@@ -77,6 +77,11 @@ impl Nodes {
         self.list.is_empty()
     }
 
+    /// True if a job is on any node.
+    pub(super) fn is_any_busy(&self) -> bool {
+        self.list.iter().any(|node| node.state.is_busy() || node.alloc_cpus > 0)
+    }
+
     /// Names of nodes that were added, removed or changed since the other table, sorted.
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let (mut old, mut new) = (before.list.iter().peekable(), self.list.iter().peekable());

@@ -1,4 +1,8 @@
-//! Signals to processes of pods and of Kubernetes nodes, from outside of them: images need no shell, and a frozen kubelet runs no command.
+//! Signals to processes of pods and of Kubernetes nodes, and files in them, from outside: images need no shell, and a frozen kubelet runs no command.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
 
 use rustix::process::{Pid, kill_process};
 use slipway_bed::bed::Bed;
@@ -9,6 +13,30 @@ pub(super) use rustix::process::Signal;
 
 /// Sends a signal to the processes of this program in a container. Other programs there, such as steps of jobs, get none.
 pub(super) fn signal_in(container: &str, program: &str, signal: Signal) -> Result<(), Failure> {
+    for pid in processes(container, program)?.into_iter().filter_map(Pid::from_raw) {
+        kill_process(pid, signal).context(|| format!("could not signal {program}"))?;
+    }
+    Ok(())
+}
+
+/// Fills the file system of a folder that a program in a container sees, and returns the file that takes all the space.
+pub(super) fn fill_disk(container: &str, program: &str, folder: &str) -> Result<PathBuf, Failure> {
+    const BLOCK: [u8; 4096] = [0; 4096];
+    let pid = processes(container, program)?[0];
+    let path = PathBuf::from(format!("/proc/{pid}/root{folder}/full"));
+    let what = || format!("could not fill {folder}");
+    let mut file = File::create(&path).context(what)?;
+    loop {
+        match file.write_all(&BLOCK) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::StorageFull => return Ok(path),
+            outcome => outcome.context(what)?,
+        }
+    }
+}
+
+/// IDs of the processes of this program in a container; at least one.
+fn processes(container: &str, program: &str) -> Result<Vec<i32>, Failure> {
     let entries = std::fs::read_dir("/proc").context(|| "could not list processes".to_owned())?;
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     // A process may end while it is looked at.
@@ -19,10 +47,7 @@ pub(super) fn signal_in(container: &str, program: &str, signal: Signal) -> Resul
     if ours.is_empty() {
         return Err(Failure::new(format!("no {program} runs in the container")));
     }
-    for pid in ours.into_iter().filter_map(Pid::from_raw) {
-        kill_process(pid, signal).context(|| format!("could not signal {program}"))?;
-    }
-    Ok(())
+    Ok(ours)
 }
 
 /// Sends a signal to a daemon of a Kubernetes node, such as its kubelet.

@@ -72,6 +72,7 @@ impl<'a> Cluster<'a> {
             reason_since: record.and_then(|record| record.reason_changed_at.moment()),
             states: record.map(|record| state_words(&record.state)).unwrap_or_default(),
             response_since: record.and_then(|record| self.response_since(record)),
+            address: record.map(|record| record.address.clone()).unwrap_or_default(),
             comment: record.map(|record| record.comment.clone()).unwrap_or_default(),
             gres: record.map(|record| record.gres.clone()).unwrap_or_default(),
             topology: record.map(|record| record.topology.clone()).unwrap_or_default(),
@@ -256,7 +257,11 @@ impl<'a> Cluster<'a> {
     }
 
     fn was_placed(&self, node: &str) -> bool {
-        let kinds = [NodeAttribute::Topology(String::new()), NodeAttribute::Features { all: Vec::new(), active: Vec::new() }];
+        let kinds = [
+            NodeAttribute::Topology(String::new()),
+            NodeAttribute::Features { all: Vec::new(), active: Vec::new() },
+            NodeAttribute::Address(String::new()),
+        ];
         kinds.iter().any(|kind| self.attributes_set(node, discriminant(kind)).is_some())
     }
 

@@ -8,7 +8,8 @@ use slipway_api::{NodeSet, annotation, label, name};
 use slipway_plan::{
     finding::{Finding, Weight},
     nodeset::{
-        Hold, Host, InSlurm, JobPolicy, JobPolicyAnnotation, Phase, Record, Revisions, Shown, Slot, Stage, Worker, doubts, note_lost_state,
+        Containers, Hold, Host, InSlurm, JobPolicy, JobPolicyAnnotation, Phase, Record, Revisions, Shown, Slot, Stage, Worker, doubts,
+        note_lost_state,
     },
 };
 use slipway_runtime::view::{NodeView, PodView};
@@ -75,6 +76,8 @@ pub(super) fn observe_workers(
             record: Record::default(),
             is_lost: false,
             shown: Shown::default(),
+            address: None,
+            containers: Containers::Ready,
             trouble: None,
         };
         workers.insert(pod, new);
@@ -150,6 +153,7 @@ impl<'a> Set<'a> {
             ready_since: pod.ready_since(),
             available_from: self.available_from(pod),
             gone_by: pod.gone_by(),
+            address: pod.status.pod_ip.clone(),
             host: pod.node_name().map(|host_name| self.host(host_name, host.as_deref(), &name)),
             is_current: pod.labels().get(label::TEMPLATE_HASH).is_some_and(|hash| self.revisions.is_current(hash)),
             hash: pod.labels().get(label::TEMPLATE_HASH).cloned().unwrap_or_default(),
@@ -161,6 +165,11 @@ impl<'a> Set<'a> {
             record,
             is_lost: false,
             shown: shown(pod, unseen),
+            // Only the kubelet writes this condition; while it is silent, Kubernetes clears `Ready` in its place.
+            containers: match pod.condition("ContainersReady") {
+                Some(condition) if condition.status == "False" => Containers::NotReady,
+                _ => Containers::Ready,
+            },
             trouble: pod.trouble(),
             uid: pod.uid().unwrap_or_default(),
             name,

@@ -54,6 +54,23 @@ fn topology_follows_the_kubernetes_node(#[case] wanted: &str, #[case] is: &str, 
 }
 
 #[rstest]
+#[case::of_a_former_pod("10.0.0.7", "10.0.0.3", &["NotResponding", "Down"], &["update w-0: address 10.0.0.7"])]
+#[case::same("10.0.0.7", "10.0.0.7", &["NotResponding", "Down"], &[])]
+#[case::it_responds("10.0.0.7", "10.0.0.3", &["Idle"], &[])]
+#[case::of_the_other_family("10.0.0.7", "fd00::7", &["NotResponding"], &[])]
+#[case::a_name("10.0.0.7", "worker-0.example", &["NotResponding"], &[])]
+fn a_node_that_does_not_respond_gets_the_address_of_its_pod(
+    #[case] pod: &str,
+    #[case] known: &str,
+    #[case] states: &[&'static str],
+    #[case] expected: &[&str],
+) {
+    let in_slurm = InSlurm { address: known.into(), states: states.to_vec(), hold: Hold::ByOthers, ..has("", "w", idle()) };
+    let worker = Worker { address: Some(pod.into()), ..on(host("-", ""), 0, in_slurm) };
+    assert_eq!(actions(worker), expected);
+}
+
+#[rstest]
 #[case::none("", "w", &[])]
 #[case::new("gpu,ib", "w,fast", &["update w-0: features w,fast,k8s/gpu,k8s/ib"])]
 #[case::there("gpu,ib", "k8s/ib,w,k8s/gpu", &[])]
@@ -220,6 +237,7 @@ proptest! {
             match attribute {
                 NodeAttribute::Topology(attribute) => worker.in_slurm.topology = attribute,
                 NodeAttribute::Features { all, active } => (worker.in_slurm.features, worker.in_slurm.active_features) = (all, active),
+                NodeAttribute::Address(address) => worker.in_slurm.address = address,
             }
         }
         prop_assert_eq!(differences(&worker), vec![]);

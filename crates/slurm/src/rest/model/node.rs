@@ -155,6 +155,9 @@ pub struct NodeUpdate {
     pub active_features: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "topology_str")]
     pub topology: Option<String>,
+    /// One element; Slurm wants a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<[String; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<Number>,
 }
@@ -193,5 +196,10 @@ impl NodeUpdate {
 
     pub fn topology(place: impl Into<String>) -> Self {
         Self { topology: Some(place.into()), ..Self::default() }
+    }
+
+    /// Sets the address at which slurmctld reaches slurmd.
+    pub fn address(address: impl Into<String>) -> Self {
+        Self { address: Some([address.into()]), ..Self::default() }
     }
 }

@@ -1,5 +1,5 @@
 use rstest::rstest;
-use slipway_plan::nodeset::{Finish, Hold, JobPolicy, Phase, Shown};
+use slipway_plan::nodeset::{Containers, Finish, Hold, JobPolicy, Phase, Shown};
 
 use super::*;
 
@@ -28,6 +28,8 @@ fn worker(stage: Stage, in_slurm: InSlurm) -> Worker {
         record: slipway_plan::nodeset::Record::default(),
         is_lost: false,
         shown: Shown::default(),
+        address: None,
+        containers: Containers::Ready,
         trouble: None,
     }
 }

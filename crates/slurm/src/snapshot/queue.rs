@@ -1,0 +1,92 @@
+//! Reads of the queue. It may be many times larger than the list of nodes, so it is read beside them: a job that starts shows in its nodes, and that must
+//! not wait for a list of 50,000 jobs.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::pace::{Failing, Pace};
+use crate::rest::list::{Gate, Gated};
+use crate::rest::model::Job;
+use crate::rest::{Client, RestError};
+
+/// Duration of a read up to which a queue counts as short, and is read whenever nodes have changed.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// State of the queue's reads.
+pub(super) struct Queue {
+    reading: Option<AbortOnDropHandle<Ended>>,
+    /// Nodes changed since the last read began.
+    pub(super) is_outdated: bool,
+    /// Earliest time for a read without a request.
+    pub(super) earliest: Instant,
+    /// Duration of the last read.
+    took: Duration,
+    pub(super) failing: Failing,
+}
+
+/// A read that ended.
+pub(super) struct Ended {
+    pub(super) started: Instant,
+    pub(super) took: Duration,
+    pub(super) outcome: Result<(Gated, Vec<Job>), RestError>,
+}
+
+impl Queue {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { reading: None, is_outdated: false, earliest: now, took: Duration::ZERO, failing: Failing::default() }
+    }
+
+    pub(super) fn is_being_read(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    pub(super) fn begin(&mut self, client: Arc<Client>, since: Option<Gate>) {
+        self.is_outdated = false;
+        self.reading = Some(AbortOnDropHandle::new(tokio::spawn(read(client, since))));
+    }
+
+    pub(super) fn is_short(&self) -> bool {
+        self.took <= SHORT
+    }
+
+    /// Notes the duration of a read, and so the time of the next.
+    pub(super) fn note_duration(&mut self, started: Instant, took: Duration, pace: &Pace) {
+        self.took = took;
+        self.earliest = if self.is_short() { started } else { started + pace.share_of(took) };
+    }
+
+    /// Makes the queue due; a read in progress is given up.
+    pub(super) fn read_again(&mut self) {
+        (self.reading, self.is_outdated) = (None, true);
+    }
+
+    /// Waits for the end of the read in progress; forever if there is none.
+    pub(super) async fn read(&mut self) -> Ended {
+        loop {
+            let Some(reading) = &mut self.reading else { return pending().await };
+            let ended = reading.await;
+            self.reading = None;
+            // Only a panic ends it otherwise; then the next one is due as usual.
+            if let Ok(ended) = ended {
+                return ended;
+            }
+        }
+    }
+}
+
+/// Reads the queue, without ended jobs.
+async fn read(client: Arc<Client>, since: Option<Gate>) -> Ended {
+    let started = Instant::now();
+    let mut jobs = Vec::new();
+    let keep = |job: Job| {
+        if !job.job_state.is_terminal() {
+            jobs.push(job);
+        }
+    };
+    let gated = client.jobs(since, keep).await;
+    Ended { started, took: started.elapsed(), outcome: gated.map(|gated| (gated, jobs)) }
+}
