@@ -31,6 +31,20 @@ impl Slurm {
         self.until_ended(id).await
     }
 
+    /// Runs a job on all workers, `nodes` of them, until the operator has shown its start and its end: then nothing is left to write about it. A job that
+    /// is over sooner may still show later, by a read of Slurm that began while it ran. Returns its ID.
+    pub async fn run_shown_job(&self, nodes: u8) -> Result<u64, Failure> {
+        let job = self.submit_patient(nodes)?;
+        self.until_all_busy().await?;
+        self.release(job)?;
+        let result = self.until_ended(job).await?;
+        if result.state != "COMPLETED" {
+            return Err(Failure::new(format!("{result:?}")));
+        }
+        self.until_at_rest().await?;
+        Ok(job)
+    }
+
     /// Submits a job that takes whole nodes. On each it prints `start`, waits for its release, and prints `end`. Its output is appended to, so a
     /// second start would be visible.
     pub fn submit_patient(&self, nodes: u8) -> Result<u64, Failure> {

@@ -27,7 +27,12 @@ impl Window {
         let is_in = |time: u64| (self.from..=self.to).contains(&time);
         match &self.scope {
             Scope::On(worker) => runs.iter().any(|run| run.worker == *worker && run.began <= self.to && run.last >= self.from),
-            Scope::StartsOn(worker) => runs.iter().any(|run| run.worker == *worker && is_in(run.began)),
+            Scope::StartsOn(worker) => {
+                let started: Vec<&&Run> = runs.iter().filter(|run| is_in(run.began)).collect();
+                // A task that could not start there has no journal, only the others of its job have one.
+                let is_one_missing = !started.is_empty() && started.len() < job.nodes as usize;
+                is_one_missing || started.iter().any(|run| run.worker == *worker)
+            }
             Scope::Changes => {
                 is_in(job.submitted) || runs.iter().any(|run| is_in(run.began) || (run.ending == Ending::Complete && is_in(run.last)))
             }
@@ -134,6 +139,17 @@ mod tests {
     ) {
         let killed = [run("w-0", 110, 115, Ending::Open)];
         assert_eq!(counts(&killed, &[window(scope, from, to)]), (0, usize::from(is_excused), usize::from(!is_excused)));
+    }
+
+    #[test]
+    fn a_task_that_could_not_start_in_a_hang_excuses_its_job() {
+        let wide = Job { nodes: 2, ..job() };
+        let (rank_0, rank_1) = (run("w-0", 110, 115, Ending::Killed), Run { rank: 1, ..run("w-2", 110, 115, Ending::Killed) });
+        let hang = |from, to| [window(Scope::StartsOn("w-1".into()), from, to)];
+        let excused = |runs: &[Run], windows: &[Window]| judge(std::slice::from_ref(&wide), runs, windows).excused;
+        assert_eq!(excused(std::slice::from_ref(&rank_0), &hang(109, 130)), 1, "the other task would have run on w-1");
+        assert_eq!(excused(std::slice::from_ref(&rank_0), &hang(112, 130)), 0, "it started before");
+        assert_eq!(excused(&[rank_0, rank_1], &hang(109, 130)), 0, "both ran, on other workers");
     }
 
     #[test]

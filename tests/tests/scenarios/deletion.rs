@@ -54,18 +54,16 @@ async fn second_life(ground: &Ground, slurm: &Slurm, former_job: u64) -> u64 {
     ground.cluster.apply_text(&slurm.manifest.text(), Some(&slurm.namespace)).unwrap();
     slurm.until_ready(Progress::Quiet).await.unwrap();
     assert_eq!(slurm.show_job(former_job).unwrap().state, "COMPLETED", "the table of jobs is on the claim, which stayed");
-    let job = slurm.run_job(2, "srun --label hostname").await.unwrap();
-    assert!(job.state == "COMPLETED" && job.id > former_job, "{job:?}");
-    slurm.until_at_rest().await.unwrap();
-    job.id
+    let job = slurm.run_shown_job(2).await.unwrap();
+    assert!(job > former_job, "{job}");
+    job
 }
 
 /// An idle cluster that has run a job.
 async fn cluster(ground: &Ground) -> (Slurm, u64) {
     let slurm = ground.slurm("slurm", Manifest::demo().unwrap()).await.unwrap();
     ground.garbage_collector_knows_our_kinds(&slurm).unwrap();
-    let job = slurm.run_job(2, "srun --label hostname").await.unwrap().id;
-    slurm.until_at_rest().await.unwrap();
+    let job = slurm.run_shown_job(2).await.unwrap();
     (slurm, job)
 }
 

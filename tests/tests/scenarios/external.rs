@@ -161,9 +161,8 @@ async fn slurmctld_may_run_outside_and_behind_any_port() {
 
     inside.until_ready(Progress::Quiet).await.unwrap();
     another_port_leads_to_slurmctld(&inside).await;
-    for cluster in [&slurm, &inside] {
-        cluster.until_at_rest().await.unwrap();
-    }
+    inside.run_shown_job(2).await.unwrap();
+    slurm.until_at_rest().await.unwrap();
     a_second_pass_writes_nothing(&ground, &inside).await;
     what_is_outside_outlives_the_controller(&ground, &slurm, &mut outside).await;
     drop(outside);

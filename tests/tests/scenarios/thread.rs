@@ -26,7 +26,7 @@ async fn a_user_applies_manifests_and_runs_a_job_on_two_nodes() {
     hosts.sort_unstable();
     assert_eq!(hosts, ["worker-0", "worker-1"], "{}", job.output);
 
-    slurm.until_at_rest().await.unwrap();
+    slurm.run_shown_job(2).await.unwrap();
     a_pass_over_an_unchanged_world_writes_nothing(&ground, &slurm).await;
     an_edited_child_is_repaired(&slurm).await;
     a_scale_in_that_cannot_be_judged_removes_nothing(&slurm).await;

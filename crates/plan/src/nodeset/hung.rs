@@ -64,7 +64,7 @@ mod tests {
     }
 
     fn hung(in_slurm: InSlurm) -> Worker {
-        Worker { phase: Phase::Running, containers: Containers::NotReady, ..worker(0, Stage::Starting, in_slurm) }
+        Worker { phase: Phase::Running, containers: Containers::Hung, ..worker(0, Stage::Starting, in_slurm) }
     }
 
     #[rstest]
@@ -75,6 +75,7 @@ mod tests {
     #[case::unknown(hung(InSlurm { states: Vec::new(), ..given_up(unknown()) }), &[])]
     #[case::drained_by_a_person(hung(InSlurm { states: vec!["Down", "NotResponding", "Drain"], ..given_up(idle()) }), &[])]
     #[case::silent_kubelet(Worker { containers: Containers::Ready, ..hung(given_up(idle())) }, &[])]
+    #[case::not_ready_yet(Worker { containers: Containers::NotReady, ..hung(given_up(idle())) }, &[])]
     #[case::ready(Worker { stage: Stage::Ready, ..hung(given_up(idle())) }, &[])]
     fn a_hung_worker_is_replaced_when_slurm_gave_it_up_and_no_job_is_there(#[case] worker: Worker, #[case] expected: &[&str]) {
         let workers = [worker];
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::hung(Containers::NotReady, "slurmd does not respond to its kubelet")]
+    #[case::hung(Containers::Hung, "slurmd does not respond to its kubelet")]
     #[case::silent(Containers::Ready, "the kubelet of its Kubernetes node does not report")]
     fn a_worker_that_was_up_says_why_it_is_not_ready(#[case] containers: Containers, #[case] expected: &str) {
         let workers = [Worker { containers, ..hung(InSlurm { states: vec!["Mixed"], ..busy() }) }];

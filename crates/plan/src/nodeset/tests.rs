@@ -236,7 +236,7 @@ fn a_slurmd_that_hangs_is_reported_and_its_pod_kept() {
     let up = worker(0, Stage::Ready, busy());
     let conditions = [(format!("{CONDITION_PREFIX}Allocated"), String::new())].into();
     let shown = Shown { conditions, is_protected: true, deadline: Some(NO_DEADLINE.to_owned()) };
-    let containers = Containers::NotReady;
+    let containers = Containers::Hung;
     let hung = Worker { stage: Stage::Starting, containers, ready_since: None, available_from: None, shown, ..up };
     let report = plan(std::slice::from_ref(&hung), 1);
     assert!(!report.actions.iter().any(|action| action.deleted_worker().is_some()), "{:?}", report.actions);

@@ -64,11 +64,14 @@ pub enum Stage {
     Going,
 }
 
-/// Readiness of a pod's containers, as their kubelet last reported it.
+/// State of a pod's containers, as their kubelet last reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containers {
     Ready,
+    /// Not all are ready.
     NotReady,
+    /// slurmd was ready since it started, and does not respond any more.
+    Hung,
 }
 
 /// Phase that a pod reports; smaller ones are deleted first when the NodeSet is scaled in.
@@ -141,7 +144,7 @@ impl Worker {
 
     /// True if its slurmd was up, so that Slurm's state is shown on the pod, and no longer responds to its kubelet.
     pub(super) fn is_hung(&self) -> bool {
-        self.was_up() && self.containers == Containers::NotReady
+        self.was_up() && self.containers == Containers::Hung
     }
 
     /// True if it was up and its kubelet does not report any more: its probes had succeeded until then.

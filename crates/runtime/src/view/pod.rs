@@ -108,19 +108,31 @@ pub struct PodConditionView {
 pub struct ContainerView {
     pub name: String,
     #[serde(default)]
+    pub ready: bool,
+    #[serde(default)]
     pub state: ContainerStateView,
     /// End of its previous run, if there was one.
     #[serde(default)]
     pub last_state: ContainerStateView,
 }
 
-/// State of a container of a [`PodView`] that is not running.
+/// State of a container of a [`PodView`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ContainerStateView {
     #[serde(default)]
     pub waiting: Option<WaitingView>,
     #[serde(default)]
+    pub running: Option<RunningView>,
+    #[serde(default)]
     pub terminated: Option<TerminatedView>,
+}
+
+/// Start of a container of a [`PodView`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningView {
+    #[serde(default)]
+    pub started_at: Option<Time>,
 }
 
 /// Reason why a container of a [`PodView`] waits.
@@ -186,6 +198,16 @@ impl PodView {
         }
         let mut containers = self.status.init_container_statuses.iter().chain(&self.status.container_statuses);
         containers.find_map(ContainerView::trouble)
+    }
+
+    /// True if this container runs, was ready since it started, and is so no more.
+    pub fn is_hung(&self, container: &str) -> bool {
+        let started = self.status.container_statuses.iter().find(|status| status.name == container && !status.ready);
+        let started = started.and_then(|status| status.state.running.as_ref()?.started_at.as_ref());
+        // The condition is false from before the start of the containers. If it became false later, it was true in between.
+        let lost = self.condition("ContainersReady").filter(|condition| condition.status == "False");
+        let lost = lost.and_then(|condition| condition.last_transition_time.as_ref());
+        started.zip(lost).is_some_and(|(started, lost)| lost.0 > started.0)
     }
 
     /// The condition of this type, if there is one.

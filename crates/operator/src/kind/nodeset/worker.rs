@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
-use slipway_api::{NodeSet, annotation, label, name};
+use slipway_api::{NodeSet, annotation, label, label::Component, name};
 use slipway_plan::{
     finding::{Finding, Weight},
     nodeset::{
@@ -167,6 +167,7 @@ impl<'a> Set<'a> {
             shown: shown(pod, unseen),
             // Only the kubelet writes this condition; while it is silent, Kubernetes clears `Ready` in its place.
             containers: match pod.condition("ContainersReady") {
+                Some(_) if pod.is_hung(Component::Worker.daemon()) => Containers::Hung,
                 Some(condition) if condition.status == "False" => Containers::NotReady,
                 _ => Containers::Ready,
             },

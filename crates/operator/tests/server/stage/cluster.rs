@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use slipway_api::annotation;
 use slipway_runtime::clock::{Clock, SystemClock};
 use slipway_sim::partition::PartitionRecord;
 use slipway_sim::{Kubelet, Release, Served, Sim};
@@ -143,6 +144,11 @@ impl<'a> Cluster<'a> {
         let staying = pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         staying.map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
+    }
+
+    /// Number of worker pods that show the end of their jobs.
+    pub async fn with_deadline(&self, nodeset: &str) -> usize {
+        self.pods(nodeset).await.iter().filter(|pod| pod["metadata"]["annotations"][annotation::POD_DEADLINE].is_string()).count()
     }
 
     /// Waits until a condition of a NodeSet is as meant.

@@ -106,6 +106,25 @@ fn trouble_is_told_in_words(#[case] status: Value, #[case] expected: Option<&str
 }
 
 #[rstest]
+#[case::hung("False", "10:05:00Z", json!({"ready": false, "state": {"running": {"startedAt": "2026-01-02T10:00:01Z"}}}), true)]
+#[case::never_ready_since_it_started("False", "10:00:01Z", json!({"ready": false, "state": {"running": {"startedAt": "2026-01-02T10:00:01Z"}}}), false)]
+#[case::started_again("False", "10:05:00Z", json!({"ready": false, "state": {"running": {"startedAt": "2026-01-02T10:05:03Z"}}}), false)]
+#[case::another_container("False", "10:05:00Z", json!({"ready": true, "state": {"running": {"startedAt": "2026-01-02T10:00:01Z"}}}), false)]
+#[case::not_running("False", "10:05:00Z", json!({"ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}), false)]
+#[case::ready("True", "10:05:00Z", json!({"ready": true, "state": {"running": {"startedAt": "2026-01-02T10:00:01Z"}}}), false)]
+fn a_container_that_was_ready_since_it_started_may_hang(
+    #[case] status: &str,
+    #[case] since: &str,
+    #[case] mut container: Value,
+    #[case] is_hung: bool,
+) {
+    container["name"] = "slurmd".into();
+    let condition = json!({"type": "ContainersReady", "status": status, "lastTransitionTime": format!("2026-01-02T{since}")});
+    let view = view(&json!({"phase": "Running", "conditions": [condition], "containerStatuses": [container]}));
+    assert_eq!(view.is_hung("slurmd"), is_hung);
+}
+
+#[rstest]
 #[case::fatal_before_error("slurmctld: fatal: a\nslurmctld: error: b", Some("slurmctld: fatal: a"))]
 #[case::last_error("error: a\nerror: b\nbye", Some("error: b"))]
 #[case::last_line("hello\nbye\n\n", Some("bye"))]
