@@ -26,7 +26,7 @@ use crate::cluster::Cluster;
 use crate::eventually::eventually;
 use crate::slurm::{OPERATOR_NAMESPACE, OPERATOR_USER, Slurm};
 use daemon::{Counts, Logs};
-use job::{Ledger, Loss, Seen};
+use job::{Ledger, Loss, Seen, Start};
 use node::Drains;
 use pod::Roll;
 
@@ -144,6 +144,11 @@ impl Observer {
     /// A job as last polled.
     pub fn job(&self, id: u64) -> Option<Seen> {
         self.table().ledger.job(id).cloned()
+    }
+
+    /// Every start of a job that Slurm has reported.
+    pub fn starts(&self) -> Vec<Start> {
+        self.table().ledger.starts()
     }
 
     pub fn losses(&self) -> Vec<Loss> {

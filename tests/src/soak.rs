@@ -58,10 +58,10 @@ pub async fn soak(seed: u64, length: Duration) -> Result<String, Failure> {
     let jobs = stream.end();
 
     let tasks: usize = jobs.iter().filter(|job| job.is_acknowledged).map(Job::tasks).sum();
-    let settled = until_settled(&jobs, &journal, &windows).await;
+    let settled = until_settled(&jobs, &journal, &observer, &windows).await;
     let at_rest = eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await;
 
-    let mut verdict = judge(&jobs, &journal.read()?, &windows);
+    let mut verdict = judge(&jobs, &journal.read()?, &observer.starts(), &windows);
     verdict.wrong.extend(observer.altered_drains());
     let mut report = format!(
         "soak with seed {seed}: {} of faults, {} jobs with {tasks} tasks; {} ended as they should, {} were ended by what was done on purpose, {} unconfirmed submissions",
@@ -92,8 +92,8 @@ fn unsettled(failure: &Failure, slurm: &Slurm, story: &[String]) -> Failure {
 }
 
 /// Waits until every job is as it should be. Patience begins again with each that ends: they wait for each other.
-async fn until_settled(jobs: &[Job], journal: &Journal, windows: &[Window]) -> Result<(), Failure> {
-    let wrong = || Ok::<_, Failure>(judge(jobs, &journal.read()?, windows).wrong);
+async fn until_settled(jobs: &[Job], journal: &Journal, observer: &Observer, windows: &[Window]) -> Result<(), Failure> {
+    let wrong = || Ok::<_, Failure>(judge(jobs, &journal.read()?, &observer.starts(), windows).wrong);
     let mut left = wrong()?.len();
     while left > 0 {
         left = eventually("one more job to end", async || {

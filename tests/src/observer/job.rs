@@ -15,6 +15,48 @@ pub struct Seen {
     pub submitted: u64,
     /// Start time in seconds since 1970; zero or in the future while the job is pending.
     pub started: u64,
+    pub name: String,
+    /// Index in its array; 0 if it is in none.
+    pub element: u64,
+    /// The nodes that it has or had, as Slurm writes them.
+    pub nodes: String,
+}
+
+/// A start of a job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Start {
+    pub job: String,
+    pub element: u64,
+    /// In seconds since 1970.
+    pub at: u64,
+    nodes: String,
+}
+
+impl Start {
+    pub fn new(job: &str, element: u64, at: u64, nodes: &str) -> Self {
+        Self { job: job.to_owned(), element, at, nodes: nodes.to_owned() }
+    }
+
+    /// True if the node is one of its own. Only lists such as `worker-[0,2-4],other` are understood.
+    pub fn is_on(&self, node: &str) -> bool {
+        let mut depth = 0;
+        let mut elements = self.nodes.split(|symbol| {
+            depth += i32::from(symbol == '[') - i32::from(symbol == ']');
+            symbol == ',' && depth == 0
+        });
+        elements.any(|element| match element.strip_suffix(']').and_then(|element| element.split_once('[')) {
+            None => element == node,
+            Some((prefix, ranges)) => {
+                let number: Option<u64> = node.strip_prefix(prefix).and_then(|number| number.parse().ok());
+                number.is_some_and(|number| ranges.split(',').any(|range| contains(range, number)))
+            }
+        })
+    }
+}
+
+fn contains(range: &str, number: u64) -> bool {
+    let (low, high) = range.split_once('-').unwrap_or((range, range));
+    low.parse().is_ok_and(|low: u64| low <= number) && high.parse().is_ok_and(|high: u64| number <= high)
 }
 
 /// A job, and what happened to it without being requested.
@@ -31,6 +73,7 @@ pub struct Ledger {
     announced: BTreeMap<u64, Instant>,
     excused: BTreeSet<u64>,
     losses: BTreeSet<Loss>,
+    starts: BTreeSet<Start>,
 }
 
 impl Ledger {
@@ -78,12 +121,19 @@ impl Ledger {
         }
         found.retain(|loss| !self.excused.contains(&loss.job));
         self.losses.extend(found);
+        let started = now.values().filter(|job| job.state != "PENDING" && !job.nodes.is_empty());
+        self.starts.extend(started.map(|Seen { name, element, started, nodes, .. }| Start::new(name, *element, *started, nodes)));
         // Slurm purges records of ended jobs after a while; their last state is worth keeping.
         self.last.extend(now);
     }
 
     pub fn losses(&self) -> Vec<Loss> {
         self.losses.iter().cloned().collect()
+    }
+
+    /// Every start that a poll saw.
+    pub fn starts(&self) -> Vec<Start> {
+        self.starts.iter().cloned().collect()
     }
 
     /// The job in the last poll that contained it, or `None` if no poll did.
@@ -112,6 +162,9 @@ fn parse_job(job: &Value) -> Option<Seen> {
         restarts: number(&job["restart_cnt"])?,
         submitted: number(&job["submit_time"])?,
         started: number(&job["start_time"])?,
+        name: job["name"].as_str()?.to_owned(),
+        element: number(&job["array_task_id"]).unwrap_or_default(),
+        nodes: job["nodes"].as_str().unwrap_or_default().to_owned(),
     })
 }
 
@@ -124,7 +177,22 @@ mod tests {
     use super::*;
 
     fn seen(state: &str) -> Seen {
-        Seen { id: 7, state: state.to_owned(), restarts: 0, submitted: 100, started: 110 }
+        let (name, nodes) = ("j7".to_owned(), "w-0".to_owned());
+        Seen { id: 7, state: state.to_owned(), restarts: 0, submitted: 100, started: 110, name, element: 0, nodes }
+    }
+
+    #[test]
+    fn starts_are_kept_with_their_nodes() {
+        let mut ledger = Ledger::default();
+        ledger.look(vec![seen("PENDING")], Instant::now());
+        assert_eq!(ledger.starts(), []);
+        for _ in 0..2 {
+            ledger.look(vec![Seen { nodes: "w-[0,3-12],v".to_owned(), ..seen("RUNNING") }], Instant::now());
+        }
+        let starts = ledger.starts();
+        assert_eq!(starts.len(), 1);
+        let on = ["w-0", "w-3", "w-12", "v", "w-1", "w-13", "w-", "u", "w-[0"].map(|node| starts[0].is_on(node));
+        assert_eq!(on, [true, true, true, true, false, false, false, false, false]);
     }
 
     /// Losses that a sequence of polls of one job shows; an empty poll has no job.
@@ -178,7 +246,8 @@ mod tests {
 
     #[test]
     fn an_answer_with_errors_is_no_table() {
-        let job = json!({"job_id": 7, "job_state": ["RUNNING", "COMPLETING"], "restart_cnt": 0, "submit_time": {"number": 100}, "start_time": {"number": 110}});
+        let job = json!({"job_id": 7, "name": "j7", "nodes": "w-0", "job_state": ["RUNNING", "COMPLETING"], "restart_cnt": 0,
+                         "array_task_id": {"set": false, "number": 0}, "submit_time": {"number": 100}, "start_time": {"number": 110}});
         assert_eq!(parse(&json!({"errors": [], "jobs": [job]})), Some(vec![seen("RUNNING")]));
         assert_eq!(parse(&json!({"errors": [{"error": "no"}], "jobs": []})), None);
         assert_eq!(parse(&json!({})), None);

@@ -46,7 +46,8 @@ impl Job {
         if *elements > 1 {
             words.push(format!("--array=0-{}", elements - 1));
         }
-        let srun = if *nodes > 1 { "srun " } else { "" };
+        // Without a limit, srun waits for the other tasks until the end of the job, also for one that was killed with its slurmd.
+        let srun = if *nodes > 1 { "srun --wait=120 " } else { "" };
         words.push(format!("--wrap={srun}bash {JOURNALS}/task {name} {seconds}"));
         words
     }

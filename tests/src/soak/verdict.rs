@@ -2,6 +2,8 @@
 
 use super::job::Job;
 use super::journal::{Ending, Run};
+use super::micros;
+use crate::observer::job::Start;
 
 /// A time in which something was done that may end some jobs, or make Slurm forget them.
 #[derive(Clone, Debug)]
@@ -23,15 +25,15 @@ pub(super) enum Scope {
 }
 
 impl Window {
-    fn excuses(&self, job: &Job, runs: &[&Run]) -> bool {
+    fn excuses(&self, job: &Job, runs: &[&Run], starts: &[&Start]) -> bool {
         let is_in = |time: u64| (self.from..=self.to).contains(&time);
         match &self.scope {
             Scope::On(worker) => runs.iter().any(|run| run.worker == *worker && run.began <= self.to && run.last >= self.from),
             Scope::StartsOn(worker) => {
                 let started: Vec<&&Run> = runs.iter().filter(|run| is_in(run.began)).collect();
-                // A task that could not start there has no journal, only the others of its job have one.
-                let is_one_missing = !started.is_empty() && started.len() < job.nodes as usize;
-                is_one_missing || started.iter().any(|run| run.worker == *worker)
+                // A task that could not start there has no journal. Slurm's own table names the worker; its times are whole seconds.
+                let by_slurm = starts.iter().any(|start| start.is_on(worker) && (is_in(micros(start.at)) || is_in(micros(start.at + 1))));
+                by_slurm || started.iter().any(|run| run.worker == *worker)
             }
             Scope::Changes => {
                 is_in(job.submitted) || runs.iter().any(|run| is_in(run.began) || (run.ending == Ending::Complete && is_in(run.last)))
@@ -49,16 +51,17 @@ pub(super) struct Verdict {
 }
 
 /// Judges every confirmed job by the journals of its tasks: each task ran once and came to its end, unless a window excuses the job.
-pub(super) fn judge(jobs: &[Job], runs: &[Run], windows: &[Window]) -> Verdict {
+pub(super) fn judge(jobs: &[Job], runs: &[Run], starts: &[Start], windows: &[Window]) -> Verdict {
     let mut verdict = Verdict::default();
     for job in jobs.iter().filter(|job| job.is_acknowledged) {
         let of_job: Vec<&Run> = runs.iter().filter(|run| run.job == job.name).collect();
         for element in 0..job.elements {
             let of_element: Vec<&Run> = of_job.iter().copied().filter(|run| run.element == element).collect();
+            let its_starts: Vec<&Start> = starts.iter().filter(|it| it.job == job.name && it.element == u64::from(element)).collect();
             let wrong: Vec<String> = (0..job.nodes).filter_map(|rank| trouble(job, rank, &of_element)).collect();
             if wrong.is_empty() {
                 verdict.completed += 1;
-            } else if windows.iter().any(|window| window.excuses(job, &of_element)) {
+            } else if windows.iter().any(|window| window.excuses(job, &of_element, &its_starts)) {
                 verdict.excused += 1;
             } else {
                 let name = if job.elements > 1 { format!("{}[{element}]", job.name) } else { job.name.clone() };
@@ -108,7 +111,7 @@ mod tests {
     }
 
     fn counts(runs: &[Run], windows: &[Window]) -> (usize, usize, usize) {
-        let verdict = judge(&[job()], runs, windows);
+        let verdict = judge(&[job()], runs, &[], windows);
         (verdict.completed, verdict.excused, verdict.wrong.len())
     }
 
@@ -119,7 +122,7 @@ mod tests {
         assert_eq!(counts(&[run("w-0", 110, 115, Ending::Open)], &[]), (0, 0, 1), "it was killed");
         assert_eq!(counts(&[run("w-0", 110, 115, Ending::Killed), run("w-1", 120, 130, Ending::Complete)], &[]), (0, 0, 1), "it ran twice");
         let unconfirmed = Job { is_acknowledged: false, ..job() };
-        assert_eq!(judge(&[unconfirmed], &[], &[]), Verdict::default(), "it may not exist");
+        assert_eq!(judge(&[unconfirmed], &[], &[], &[]), Verdict::default(), "it may not exist");
     }
 
     #[rstest]
@@ -142,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_could_not_start_in_a_hang_excuses_its_job() {
-        let wide = Job { nodes: 2, ..job() };
-        let (rank_0, rank_1) = (run("w-0", 110, 115, Ending::Killed), Run { rank: 1, ..run("w-2", 110, 115, Ending::Killed) });
-        let hang = |from, to| [window(Scope::StartsOn("w-1".into()), from, to)];
-        let excused = |runs: &[Run], windows: &[Window]| judge(std::slice::from_ref(&wide), runs, windows).excused;
-        assert_eq!(excused(std::slice::from_ref(&rank_0), &hang(109, 130)), 1, "the other task would have run on w-1");
-        assert_eq!(excused(std::slice::from_ref(&rank_0), &hang(112, 130)), 0, "it started before");
-        assert_eq!(excused(&[rank_0, rank_1], &hang(109, 130)), 0, "both ran, on other workers");
+    fn a_job_that_could_not_start_in_a_hang_is_excused_by_where_slurm_started_it() {
+        let start = |nodes: &str, at| Start::new("j1", 0, at, nodes);
+        let hang = |from, to| [window(Scope::StartsOn("w-1".into()), micros(from), micros(to))];
+        let excused = |starts: &[Start], windows: &[Window]| judge(&[job()], &[], starts, windows).excused;
+        assert_eq!(excused(&[start("w-[0-1]", 110)], &hang(109, 130)), 1, "it never ran");
+        assert_eq!(excused(&[start("w-[0-1]", 110)], &hang(112, 130)), 0, "it started before");
+        assert_eq!(excused(&[start("w-0", 110)], &hang(109, 130)), 0, "it started elsewhere");
+        assert_eq!(excused(&[], &hang(109, 130)), 0, "nobody knows");
     }
 
     #[test]
