@@ -27,7 +27,7 @@ NAME ?= demo
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: checkout help demo up down status test test-unit flakes soak fuzz bench lint lint-format lint-clippy lint-rest nextest format generate images build clean
+.PHONY: checkout help demo up down status test test-unit flakes soak fuzz bench bench-parts lint lint-format lint-clippy lint-rest nextest format generate images build clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,7 +69,12 @@ fuzz: ## Look for inputs that break a reader, SECONDS=30 for each; what is found
 		else grep -vE '^#|^Recommended' $$corpus.log | tail -40; echo "an input that breaks $$target is in $$found"; exit 1; fi; \
 	done
 
-bench: ## Measure lists of hosts, snapshots of 10,000 nodes, passes, and plans for 10,000 workers.
+bench: checkout ## Measure the operator at size on a real API server: SCENARIO=churn WORKERS=1000 runs one; OPERATOR=path measures another program.
+	@cargo build --locked --profile load --package slipway-operator --package slipway-tests --package slipway-bed --bin slipway --bin slipway-bench --bin slipway-bed
+	@$(CARGO_TARGET_DIR)/load/slipway-bench --operator $(or $(OPERATOR),$(CARGO_TARGET_DIR)/load/slipway) --json $(CARGO_TARGET_DIR)/bench.json \
+		$(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(WORKERS),--workers $(WORKERS))
+
+bench-parts: ## Measure lists of hosts, snapshots of 10,000 nodes, passes, and plans for 10,000 workers, without a server.
 	@cargo bench --locked --profile load --package slipway-slurm --bench hostlist
 	@cargo bench --locked --profile load --package slipway-sim --bench snapshot
 	@cargo bench --locked --profile load --package slipway-operator --bench controller

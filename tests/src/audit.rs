@@ -69,6 +69,9 @@ impl Audit {
 
 fn parse(line: &str) -> Option<Write> {
     let event: Value = serde_json::from_str(line).ok()?;
+    if event["verb"] == "get" || event["verb"] == "list" {
+        return None;
+    }
     let object = &event["objectRef"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let resource = match object["subresource"].as_str() {

@@ -1,6 +1,8 @@
 //! Jobs of the stand-in, which start, run and end by its clock.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
+
+use crate::template::Fields;
 
 /// slurmctld's record of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,34 +69,29 @@ impl JobRecord {
         }
     }
 
-    /// The record in a version's shape.
-    pub fn show(&self, now: u64, shape: &Map<String, Value>) -> Value {
-        let mut shown = shape.clone();
+    /// Its own fields, whatever the version.
+    pub fn fields(&self, now: u64) -> Fields {
         let number = |number: u64| json!({"set": true, "infinite": false, "number": number});
-        let mut put = |key: &str, value: Value| {
-            if let Some(place) = shown.get_mut(key) {
-                *place = value;
-            }
-        };
-        put("job_id", json!(self.id));
-        put("name", json!(self.name));
-        put("partition", json!(self.partition));
-        put("comment", json!(self.comment));
-        put("job_state", json!(self.states(now)));
-        put("state_reason", json!(self.reason));
-        put("nodes", json!(slipway_slurm::hostlist::compress(self.nodes.iter().map(String::as_str))));
-        put("required_nodes", json!(self.required.join(",")));
-        put("batch_host", json!(self.nodes.first().cloned().unwrap_or_default()));
-        put("node_count", number(self.node_count));
-        put("priority", number(u64::from(!self.is_held)));
-        put("hold", json!(self.is_held));
-        put("time_limit", self.limit.map_or_else(|| json!({"set": false, "infinite": true, "number": 0}), number));
-        put("submit_time", number(self.submitted_at));
-        put("start_time", number(self.started_at));
-        put("end_time", number(self.shown_end()));
-        put("job_resources", Value::Null);
-        put("user_name", json!("slurm"));
-        Value::Object(shown)
+        vec![
+            ("job_id", json!(self.id)),
+            ("name", json!(self.name)),
+            ("partition", json!(self.partition)),
+            ("comment", json!(self.comment)),
+            ("job_state", json!(self.states(now))),
+            ("state_reason", json!(self.reason)),
+            ("nodes", json!(slipway_slurm::hostlist::compress(self.nodes.iter().map(String::as_str)))),
+            ("required_nodes", json!(self.required.join(","))),
+            ("batch_host", json!(self.nodes.first().cloned().unwrap_or_default())),
+            ("node_count", number(self.node_count)),
+            ("priority", number(u64::from(!self.is_held))),
+            ("hold", json!(self.is_held)),
+            ("time_limit", self.limit.map_or_else(|| json!({"set": false, "infinite": true, "number": 0}), number)),
+            ("submit_time", number(self.submitted_at)),
+            ("start_time", number(self.started_at)),
+            ("end_time", number(self.shown_end())),
+            ("job_resources", json!(null)),
+            ("user_name", json!("slurm")),
+        ]
     }
 }
 

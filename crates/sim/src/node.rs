@@ -1,6 +1,8 @@
 //! Node records of the stand-in.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
+
+use crate::template::Fields;
 
 /// slurmctld's record of a node.
 #[allow(clippy::struct_excessive_bools, reason = "Slurm has these flags, in any combination")]
@@ -117,39 +119,34 @@ impl NodeRecord {
         std::iter::once(base).chain(flags.into_iter().filter(|(is, _)| *is).map(|(_, word)| word)).collect()
     }
 
-    /// The record in a version's shape.
-    pub fn show(&self, now: u64, shape: &Map<String, Value>, states: &[&str], partitions: &[&str], reservation: &str) -> Value {
-        let mut shown = shape.clone();
+    /// Its own fields, whatever the version.
+    pub fn fields(&self, now: u64, states: &[&str], partitions: &[&str], reservation: &str) -> Fields {
         let number = |number: u64| json!({"set": true, "infinite": false, "number": number});
-        let mut put = |key: &str, value: Value| {
-            if let Some(place) = shown.get_mut(key) {
-                *place = value;
-            }
-        };
-        put("name", json!(self.name));
-        put("hostname", json!(self.name));
-        put("address", json!(self.address));
-        put("state", json!(states));
-        put("cpus", json!(self.cpus));
-        put("effective_cpus", json!(self.cpus));
         // As observed on 26.05.5: the state shows a job while its CPUs are not counted (yet).
         let counted = if self.last_busy < now { self.alloc_cpus } else { 0 };
-        put("alloc_cpus", json!(counted));
-        put("alloc_idle_cpus", json!(self.cpus.saturating_sub(counted)));
-        put("real_memory", json!(self.memory));
-        put("features", json!(self.features));
-        put("active_features", json!(self.active_features));
-        put("partitions", json!(partitions));
-        put("reason", json!(self.reason));
-        put("reason_changed_at", number(self.reason_at));
-        put("reason_set_by_user", json!(self.reason_by));
-        put("comment", json!(self.comment));
-        put("gres", json!(self.gres));
-        put("extra", json!(self.extra));
-        put("topology", json!(self.topology));
-        put("reservation", json!(reservation));
-        put("slurmd_start_time", number(self.started_at));
-        put("last_busy", number(self.last_busy));
-        Value::Object(shown)
+        vec![
+            ("name", json!(self.name)),
+            ("hostname", json!(self.name)),
+            ("address", json!(self.address)),
+            ("state", json!(states)),
+            ("cpus", json!(self.cpus)),
+            ("effective_cpus", json!(self.cpus)),
+            ("alloc_cpus", json!(counted)),
+            ("alloc_idle_cpus", json!(self.cpus.saturating_sub(counted))),
+            ("real_memory", json!(self.memory)),
+            ("features", json!(self.features)),
+            ("active_features", json!(self.active_features)),
+            ("partitions", json!(partitions)),
+            ("reason", json!(self.reason)),
+            ("reason_changed_at", number(self.reason_at)),
+            ("reason_set_by_user", json!(self.reason_by)),
+            ("comment", json!(self.comment)),
+            ("gres", json!(self.gres)),
+            ("extra", json!(self.extra)),
+            ("topology", json!(self.topology)),
+            ("reservation", json!(reservation)),
+            ("slurmd_start_time", number(self.started_at)),
+            ("last_busy", number(self.last_busy)),
+        ]
     }
 }

@@ -11,7 +11,7 @@ use crate::fault::FaultKind;
 use crate::node::NodeRecord;
 use crate::partition::PartitionRecord;
 use crate::sim::{Incoming, Outcome, Sim, State};
-use crate::template::{self, Shapes};
+use crate::template::{self, Fields, Mold, Shapes};
 use crate::world::World;
 
 /// Faults that affect one request.
@@ -58,6 +58,13 @@ impl Sim {
             }
         }
         let answer = self.answer(request, &mut state, ills);
+        state.sent += answer.body.len() as u64;
+        // The answer that nothing changed begins otherwise.
+        for list in ["nodes", "jobs"] {
+            if below.trim_end_matches('/') == list && answer.body.starts_with(format!("{{\"{list}\":[").as_bytes()) {
+                *state.whole.entry(list).or_default() += 1;
+            }
+        }
         if ills.cut_after { Outcome::Cut } else { Outcome::Answer(answer) }
     }
 
@@ -159,43 +166,50 @@ impl Ask<'_> {
         let world = &state.world;
         match parts {
             ["nodes"] => {
-                let shown = listed.nodes.values().filter(|node| World::is_shown(node)).map(|node| self.show_node(listed, &node.name));
+                let mut mold = Mold::new(&self.shapes.node);
+                let shown = listed.nodes.values().filter(|node| World::is_shown(node));
+                let shown = shown.map(|node| mold.render(&self.node_fields(listed, node)));
                 self.list("nodes", shown, Some(world.changed.nodes), world.now)
             }
-            ["jobs"] => self.list(
-                "jobs",
-                listed.jobs.values().map(|job| job.show(listed.now, &self.shapes.job)),
-                Some(world.changed.jobs),
-                world.now,
-            ),
+            ["jobs"] => {
+                let mut mold = Mold::new(&self.shapes.job);
+                let shown = listed.jobs.values().map(|job| mold.render(&job.fields(listed.now)));
+                self.list("jobs", shown, Some(world.changed.jobs), world.now)
+            }
             ["partitions"] => self.list(
                 "partitions",
-                listed.partitions.iter().map(|it| self.show_partition(listed, it)),
+                listed.partitions.iter().map(|it| self.show_partition(listed, it).to_string()),
                 Some(world.changed.partitions),
                 world.now,
             ),
             ["reservations"] => {
-                let shown = listed.reservations.values().map(|it| it.show(&self.shapes.reservation));
+                let shown = listed.reservations.values().map(|it| it.show(&self.shapes.reservation).to_string());
                 self.list("reservations", shown, Some(world.changed.reservations), world.now)
             }
             ["jobs", "state"] => self.job_states(world),
-            ["node", name] if world.nodes.get(*name).is_some_and(World::is_shown) => {
-                self.list("nodes", std::iter::once(self.show_node(world, name)), None, world.now)
-            }
-            ["node", name] => self.refuse(&[Refusal::new(0, format!("Failure to query node {name}"))]),
+            ["node", name] => match world.nodes.get(*name).filter(|node| World::is_shown(node)) {
+                Some(node) => {
+                    let shown = Mold::new(&self.shapes.node).render(&self.node_fields(world, node));
+                    self.list("nodes", std::iter::once(shown), None, world.now)
+                }
+                None => self.refuse(&[Refusal::new(0, format!("Failure to query node {name}"))]),
+            },
             ["job", id] => match id.parse().ok().and_then(|id: u64| world.jobs.get(&id)) {
-                Some(job) => self.list("jobs", std::iter::once(job.show(world.now, &self.shapes.job)), None, world.now),
+                Some(job) => {
+                    let shown = Mold::new(&self.shapes.job).render(&job.fields(world.now));
+                    self.list("jobs", std::iter::once(shown), None, world.now)
+                }
                 None => self.no_job(id),
             },
             ["partition", name] => match world.partitions.iter().find(|known| known.name == *name) {
-                Some(it) => self.list("partitions", std::iter::once(self.show_partition(world, it)), None, world.now),
+                Some(it) => self.list("partitions", std::iter::once(self.show_partition(world, it).to_string()), None, world.now),
                 None if self.sim.release().shrugs() => self.envelope(200, Map::new(), &[], &[format!("Unable to find partition {name}")]),
                 None => self.refuse(&[Refusal { status: Some(422), ..Refusal::new(2000, "Unable to query partitions") }]),
             },
             ["diag"] => self.envelope(200, Map::from_iter([("statistics".to_owned(), self.statistics(world))]), &[], &[]),
             ["conf"] => self.envelope(200, conf_of(world), &[], &[]),
             ["reservation", name] => match world.reservations.get(*name) {
-                Some(it) => self.list("reservations", std::iter::once(it.show(&self.shapes.reservation)), None, world.now),
+                Some(it) => self.list("reservations", std::iter::once(it.show(&self.shapes.reservation).to_string()), None, world.now),
                 None if self.sim.release().shrugs() && world.reservations.is_empty() => {
                     self.refuse(&[Refusal::new(0, "Unable to query reservations")])
                 }
@@ -206,14 +220,13 @@ impl Ask<'_> {
         }
     }
 
-    fn show_node(&self, world: &World, name: &str) -> Value {
-        let Some(node) = world.nodes.get(name) else { return Value::Null };
-        let reservation = world.reservation_of(name);
+    fn node_fields(&self, world: &World, node: &NodeRecord) -> Fields {
+        let reservation = world.reservation_of(&node.name);
         let in_maintenance = reservation.is_some_and(|it| it.flags.iter().any(|flag| flag == "MAINT"));
         let partitions = world.partitions.iter().filter(|it| node.features.contains(&it.node_set)).map(|it| it.name.as_str());
         let partitions: Vec<&str> = partitions.collect();
         let states = node.states(world.now, reservation.is_some(), in_maintenance);
-        node.show(world.now, &self.shapes.node, &states, &partitions, reservation.map_or("", |it| &it.name))
+        node.fields(world.now, &states, &partitions, reservation.map_or("", |it| &it.name))
     }
 
     fn show_partition(&self, world: &World, partition: &PartitionRecord) -> Value {
@@ -253,7 +266,7 @@ impl Ask<'_> {
     }
 
     /// A list, or the answer that nothing changed. `changed` is `None` if there is no gate.
-    fn list(&self, key: &'static str, elements: impl Iterator<Item = Value>, changed: Option<u64>, now: u64) -> Answer {
+    fn list(&self, key: &'static str, elements: impl Iterator<Item = String>, changed: Option<u64>, now: u64) -> Answer {
         let gate = self.query.split('&').find_map(|pair| pair.strip_prefix("update_time="));
         if let (Some(gate), Some(changed)) = (gate, changed) {
             let Ok(gate) = gate.parse::<u64>() else {
@@ -275,13 +288,13 @@ impl Ask<'_> {
         }
         let faulty = changed.and(self.ills.list);
         let mut text = format!("{{\"{key}\":[");
-        let mut elements: Vec<Value> = if faulty == Some(FaultKind::EmptyList) { Vec::new() } else { elements.collect() };
+        let mut elements: Vec<String> = if faulty == Some(FaultKind::EmptyList) { Vec::new() } else { elements.collect() };
         if faulty == Some(FaultKind::HalfList) {
             elements.truncate(elements.len() / 2);
         }
         for (index, element) in elements.iter().enumerate() {
             text.push_str(if index == 0 { "" } else { "," });
-            text.push_str(&element.to_string());
+            text.push_str(element);
         }
         if faulty == Some(FaultKind::TornList) {
             text.truncate(text.len() / 2);

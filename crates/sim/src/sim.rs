@@ -72,6 +72,10 @@ pub(crate) struct State {
     pub tokens_from: i64,
     /// Request counts by method and path below the version.
     pub seen: BTreeMap<String, u64>,
+    /// Bytes of all answers.
+    pub sent: u64,
+    /// Lists sent with their elements, by name.
+    pub whole: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Deserialize)]
@@ -86,8 +90,15 @@ impl Sim {
     /// A cluster of `workers` workers that accepts tokens signed with `key`.
     pub fn new(release: Release, workers: u32, key: &[u8], clock: Clock) -> Self {
         let now = seconds(&clock, 0);
-        let state =
-            State { world: World::of_workers(workers, now), faults: Vec::new(), stale: None, tokens_from: i64::MIN, seen: BTreeMap::new() };
+        let state = State {
+            world: World::of_workers(workers, now),
+            faults: Vec::new(),
+            stale: None,
+            tokens_from: i64::MIN,
+            seen: BTreeMap::new(),
+            sent: 0,
+            whole: BTreeMap::new(),
+        };
         let inner = Inner {
             release,
             shapes: template::all(),
@@ -179,6 +190,16 @@ impl Sim {
     /// Number of requests so far whose method and path start with `start`.
     pub fn requests(&self, start: &str) -> u64 {
         self.state().seen.iter().filter(|(path, _)| path.starts_with(start)).map(|(_, count)| count).sum()
+    }
+
+    /// Bytes of all answers so far.
+    pub fn bytes_sent(&self) -> u64 {
+        self.state().sent
+    }
+
+    /// Number of times that a whole list was sent so far, such as `nodes`.
+    pub fn whole_lists(&self, list: &str) -> u64 {
+        self.state().whole.get(list).copied().unwrap_or_default()
     }
 
     /// True while connections are accepted; changes can be awaited.

@@ -1,6 +1,7 @@
 //! Shape of every object per version, recorded from a real server, so that no field is missing or invented.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 use slipway_slurm::rest::Version;
@@ -15,6 +16,40 @@ pub struct Shapes {
     pub ping: Map<String, Value>,
     pub statistics: Map<String, Value>,
     pub meta: Map<String, Value>,
+}
+
+/// Fields of one object that differ from the recorded one. A version without a field does not show it.
+pub type Fields = Vec<(&'static str, Value)>;
+
+/// Renders many objects of one shape. Fields that are the same in all are rendered once: there may be 50,000 of them.
+pub struct Mold<'a> {
+    shape: &'a Map<String, Value>,
+    /// Names of the fields that differ.
+    own: Vec<&'static str>,
+    /// The others, as text.
+    common: String,
+}
+
+impl<'a> Mold<'a> {
+    pub fn new(shape: &'a Map<String, Value>) -> Self {
+        Self { shape, own: Vec::new(), common: String::new() }
+    }
+
+    pub fn render(&mut self, fields: &Fields) -> String {
+        if !fields.iter().map(|(key, _)| key).eq(&self.own) {
+            self.own = fields.iter().map(|(key, _)| *key).collect();
+            let common = self.shape.iter().filter(|(key, _)| !self.own.contains(&key.as_str()));
+            self.common = common.map(|(key, value)| format!("\"{key}\":{value},")).collect();
+        }
+        let mut text = format!("{{{}", self.common);
+        for (key, value) in fields.iter().filter(|(key, _)| self.shape.contains_key(*key)) {
+            let _ = write!(text, "\"{key}\":{value},");
+        }
+        // Every shape has fields.
+        text.pop();
+        text.push('}');
+        text
+    }
 }
 
 macro_rules! recorded {
@@ -77,6 +112,21 @@ fn first(recorded: &str, list: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
+    use super::Mold;
+
+    #[test]
+    fn a_mold_fills_in_the_fields_that_its_shape_has() {
+        let shape = json!({"name": "recorded", "cpus": 1, "tls": {"a": [1]}});
+        let mut mold = Mold::new(shape.as_object().unwrap());
+        for name in ["a", "b\"c"] {
+            let text = mold.render(&vec![("name", json!(name)), ("newer", json!(true))]);
+            let read: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, json!({"name": name, "cpus": 1, "tls": {"a": [1]}}));
+        }
+    }
+
     #[test]
     fn every_version_has_every_shape() {
         for (version, shapes) in super::all() {

@@ -10,12 +10,13 @@ use crate::timer;
 /// Client rate limits. Without these the controller manager alone takes 4 to 6 seconds longer to start its controllers.
 const FAST: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
 
-/// Audit policy: every write is recorded with user, object and response, reads are not. Tests count writes.
+/// Audit policy: every write is recorded with user, object and response. Of reads, only those of service accounts are: benchmarks count the operator's.
 pub const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- {level: Metadata, verbs: [get, list], userGroups: ["system:serviceaccounts:slipway-system"]}
 - {level: None, verbs: [get, list, watch]}
 - {level: Metadata}
 ";

@@ -36,9 +36,13 @@ impl AuditLog {
             .lines()
             .filter(|line| line.contains(OPERATOR_USER))
             .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .filter(|event| event["user"]["username"] == OPERATOR_USER && ours(event))
+            .filter(|event| event["user"]["username"] == OPERATOR_USER && !is_read(event) && ours(event))
             .collect::<Vec<_>>();
         self.writes.extend(events);
         self.writes.clone()
     }
+}
+
+fn is_read(event: &Value) -> bool {
+    event["verb"] == "get" || event["verb"] == "list"
 }
