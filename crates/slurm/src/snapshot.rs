@@ -4,6 +4,7 @@
 //! and every question has three answers: never treat *unknown* as *no*.
 
 mod answer;
+mod jobs;
 mod keeper;
 mod pace;
 mod poll;
@@ -11,6 +12,7 @@ mod queue;
 mod table;
 
 pub use answer::{Answer, Deadline, Why};
+pub use jobs::Jobs;
 pub use keeper::{Handle, Keeper};
 pub use pace::Pace;
-pub use table::{Jobs, Nodes, Snapshot};
+pub use table::{Nodes, Snapshot};

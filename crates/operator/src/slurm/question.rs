@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use slipway_plan::{controller::Behind, gate::Answer};
 use slipway_slurm::{
     hostlist::{HostSet, Hostlist},
-    rest::model::{Job, Node, NodeState},
-    snapshot::Snapshot,
+    rest::model::{Node, NodeState, QueuedJob},
+    snapshot::{Jobs, Snapshot},
 };
 use tokio::time::Instant;
 
@@ -56,9 +56,10 @@ pub fn jobs_naming(snapshot: Option<&Snapshot>, partition: &str, nodes: &[&str],
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
     let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found = Vec::new();
+    let users: BTreeSet<u64> = users(jobs, &nodes)?.into_values().flatten().collect();
     for job in jobs.iter() {
         let names_partition = job.partition.is_empty() || job.partition.split(',').any(|named| named.trim() == partition);
-        if names_partition || !named_by_job(job, &nodes)?.is_empty() {
+        if names_partition || users.contains(&job.job_id) {
             found.push(job.job_id.to_string());
         }
     }
@@ -77,11 +78,21 @@ fn named<'n>(text: &str, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, 
     Ok(set.names().filter_map(|host| nodes.get(host.as_str()).copied()).collect())
 }
 
-/// Those of `nodes` that a job holds or requires.
-fn named_by_job<'n>(job: &Job, nodes: &HashSet<&'n str>) -> Result<BTreeSet<&'n str>, String> {
-    let of_job = |error: String| format!("job {}: {error}", job.job_id);
-    let mut found = named(&job.nodes, nodes).map_err(of_job)?;
-    found.extend(named(&job.required_nodes, nodes).map_err(of_job)?);
+/// Jobs that hold or require each of `nodes`, without nodes that have none.
+fn users<'n>(jobs: &Jobs, nodes: &HashSet<&'n str>) -> Result<BTreeMap<&'n str, BTreeSet<u64>>, String> {
+    let mut found: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+    for node in nodes {
+        match jobs.on(node) {
+            (_, true) => return Err("a running job has a list of nodes that cannot be read".to_owned()),
+            (holders, false) if holders.is_empty() => {}
+            (holders, false) => found.entry(*node).or_default().extend(holders.iter().map(|job| job.job_id)),
+        }
+    }
+    for QueuedJob { job_id, required_nodes, .. } in jobs.iter().filter(|job| !job.required_nodes.is_empty()) {
+        for node in named(required_nodes, nodes).map_err(|error| format!("job {job_id}: {error}"))? {
+            found.entry(node).or_default().insert(*job_id);
+        }
+    }
     Ok(found)
 }
 
@@ -94,7 +105,6 @@ pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], own: &str, now: Instan
     let jobs = snapshot.fresh_jobs(now).map_err(|why| why.to_string())?;
     let nodes: HashSet<&str> = nodes.iter().copied().collect();
     let mut found: BTreeMap<String, String> = BTreeMap::new();
-    let mut users: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     // Our own maintenance reservation follows the records, and releases one that is to be deleted.
     for reservation in snapshot.reservations().iter().filter(|reservation| reservation.name != own) {
         let name = &reservation.name;
@@ -102,16 +112,11 @@ pub fn needs(snapshot: Option<&Snapshot>, nodes: &[&str], own: &str, now: Instan
             found.entry(node.to_owned()).or_insert_with(|| format!("reservation `{name}` names it"));
         }
     }
-    for job in jobs.iter() {
-        for node in named_by_job(job, &nodes)? {
-            users.entry(node).or_default().push(job.job_id);
-        }
-    }
-    for (node, jobs) in users {
-        found.entry(node.to_owned()).or_insert_with(|| match jobs.as_slice() {
-            [one] => format!("job {one} requires it"),
-            [first, ..] => format!("{} jobs require it, such as {first}", jobs.len()),
-            [] => String::new(),
+    for (node, jobs) in users(jobs, &nodes)? {
+        found.entry(node.to_owned()).or_insert_with(|| match jobs.first() {
+            Some(one) if jobs.len() == 1 => format!("job {one} requires it"),
+            Some(first) => format!("{} jobs require it, such as {first}", jobs.len()),
+            None => String::new(),
         });
     }
     let is_fresh = |age: Option<Duration>| age.is_some_and(|age| age <= FRESH);

@@ -16,7 +16,7 @@ pub mod reservation;
 pub use controller::{ConfInForce, Ping, Statistics};
 pub use envelope::{Complaint, Envelope, Warning};
 pub use flag::Flags;
-pub use job::{Cancelled, Job, JobState, JobStates, JobSubmit, JobUpdate, Submitted};
+pub use job::{Cancelled, Job, JobState, JobStates, JobSubmit, JobUpdate, QueuedJob, Submitted};
 pub use node::{Node, NodeState, NodeStates, NodeUpdate};
 pub use number::Number;
 pub use partition::{Partition, PartitionState, PartitionWrite};

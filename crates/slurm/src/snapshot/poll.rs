@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::jobs::Jobs;
 use super::keeper::Keeper;
 use super::queue::Ended;
-use super::table::Jobs;
 use crate::name::NodeName;
 use crate::rest::RestError;
 use crate::rest::list::Gated;

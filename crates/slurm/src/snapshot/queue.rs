@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::pace::{Failing, Pace};
 use crate::rest::list::{Gate, Gated};
-use crate::rest::model::Job;
+use crate::rest::model::QueuedJob;
 use crate::rest::{Client, RestError};
 
 /// Duration of a read up to which a queue counts as short, and is read whenever nodes have changed.
@@ -32,7 +32,7 @@ pub(super) struct Queue {
 pub(super) struct Ended {
     pub(super) started: Instant,
     pub(super) took: Duration,
-    pub(super) outcome: Result<(Gated, Vec<Job>), RestError>,
+    pub(super) outcome: Result<(Gated, Vec<QueuedJob>), RestError>,
 }
 
 impl Queue {
@@ -82,11 +82,11 @@ impl Queue {
 async fn read(client: Arc<Client>, since: Option<Gate>) -> Ended {
     let started = Instant::now();
     let mut jobs = Vec::new();
-    let keep = |job: Job| {
+    let keep = |job: QueuedJob| {
         if !job.job_state.is_terminal() {
             jobs.push(job);
         }
     };
-    let gated = client.jobs(since, keep).await;
+    let gated = client.queue(since, keep).await;
     Ended { started, took: started.elapsed(), outcome: gated.map(|gated| (gated, jobs)) }
 }

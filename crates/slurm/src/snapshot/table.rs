@@ -7,17 +7,14 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::answer::{Answer, Deadline, Why};
-use crate::hostlist::{HostSet, Hostlist};
-use crate::rest::model::{Job, Node, NodeState, Number, Reservation};
+use super::jobs::Jobs;
+use crate::rest::model::{Node, NodeState, Number, Reservation};
 
 /// Error message before the first read.
 const UNTRIED: &str = "no reading was tried yet";
 
 /// Maximum age of the reservations. They are read once a minute, and right after each write of ours.
 const RESERVATIONS_GOOD_FOR: Duration = Duration::from_secs(150);
-
-/// Maximum nodes in one job's list: Slurm's limit on nodes.
-const MAX_HOSTS: usize = 1 << 16;
 
 /// Slurm's nodes, by name.
 #[derive(Clone, Debug, Default)]
@@ -101,32 +98,6 @@ impl Nodes {
                 (None, None) => return changed,
             }
         }
-    }
-}
-
-/// Slurm's queue: the jobs that have not ended.
-#[derive(Clone, Debug, Default)]
-pub struct Jobs {
-    list: Vec<Job>,
-    /// The nodes of each job that holds nodes, or `None` if its list cannot be parsed.
-    held: Vec<(usize, Option<HostSet>)>,
-}
-
-impl Jobs {
-    pub(super) fn of(list: Vec<Job>) -> Self {
-        let holding = list.iter().enumerate().filter(|(_, job)| job.job_state.holds_nodes());
-        let held = holding.map(|(at, job)| (at, Hostlist::parse(&job.nodes).and_then(|hosts| hosts.to_set(MAX_HOSTS)).ok())).collect();
-        Self { list, held }
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Job> {
-        self.list.iter()
-    }
-
-    /// Jobs that hold the node; the second part is true if a job's nodes cannot be parsed, so that it may hold it too.
-    pub fn on<'a>(&'a self, node: &str) -> (Vec<&'a Job>, bool) {
-        let jobs = self.held.iter().filter(|(_, hosts)| hosts.as_ref().is_some_and(|hosts| hosts.contains(node)));
-        (jobs.map(|(at, _)| &self.list[*at]).collect(), self.held.iter().any(|(_, hosts)| hosts.is_none()))
     }
 }
 

@@ -5,11 +5,16 @@ use serde_json::{Value, json};
 
 use super::{Ask, CallKind, Client, Errno, Gate, Gated, RestError, Version, absent, said_in};
 use crate::rest::model::job::{CancelStatus, JobBrief, UpdateResult};
-use crate::rest::model::{Cancelled, Job, JobSubmit, JobUpdate, Submitted};
+use crate::rest::model::{Cancelled, Job, JobSubmit, JobUpdate, QueuedJob, Submitted};
 
 impl Client {
     /// Passes every job to `take`, including those that ended in the last minutes, or none if nothing changed since the gate.
     pub async fn jobs(&self, since: Option<Gate>, take: impl FnMut(Job) + Send) -> Result<Gated, RestError> {
+        self.list(CallKind::ListJobs, "jobs/", "jobs", since, take).await
+    }
+
+    /// Like [`Self::jobs`], with only what decides about nodes: there may be 50,000 of them.
+    pub async fn queue(&self, since: Option<Gate>, take: impl FnMut(QueuedJob) + Send) -> Result<Gated, RestError> {
         self.list(CallKind::ListJobs, "jobs/", "jobs", since, take).await
     }
 

@@ -97,6 +97,28 @@ pub struct Job {
     pub hold: bool,
 }
 
+/// The part of a [`Job`] that decides about nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct QueuedJob {
+    #[serde(deserialize_with = "lenient::wide")]
+    pub job_id: u64,
+    /// One name, or several with commas while the job is pending.
+    #[serde(deserialize_with = "lenient::text")]
+    pub partition: String,
+    pub job_state: JobStates,
+    /// A hostlist expression.
+    #[serde(deserialize_with = "lenient::text")]
+    pub nodes: String,
+    /// A hostlist expression.
+    #[serde(deserialize_with = "lenient::text")]
+    pub required_nodes: String,
+    /// Minutes.
+    pub time_limit: Number,
+    /// The end of the time limit while the job runs.
+    pub end_time: Number,
+}
+
 /// A batch job to submit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JobSubmit {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::model::{JobState, NodeStates};
+use crate::rest::model::{JobState, NodeStates, QueuedJob};
 
 const LATER: Duration = Duration::from_secs(31);
 
@@ -7,11 +7,11 @@ fn node(name: &str, states: impl Into<NodeStates>) -> Node {
     Node { name: name.to_owned(), state: states.into(), ..Node::default() }
 }
 
-fn job(nodes: &str, limit: Number, end: u64) -> Job {
-    Job { nodes: nodes.to_owned(), job_state: [JobState::Running].into(), time_limit: limit, end_time: Number::Set(end), ..Job::default() }
+fn job(nodes: &str, limit: Number, end: u64) -> QueuedJob {
+    QueuedJob { nodes: nodes.to_owned(), job_state: [JobState::Running].into(), time_limit: limit, end_time: Number::Set(end), ..QueuedJob::default() }
 }
 
-fn snapshot(nodes: Vec<Node>, jobs: Vec<Job>) -> (Snapshot, Instant) {
+fn snapshot(nodes: Vec<Node>, jobs: Vec<QueuedJob>) -> (Snapshot, Instant) {
     let now = Instant::now();
     let mut snapshot = Snapshot::empty(Duration::from_secs(30));
     snapshot.nodes = Read { table: Arc::new(Nodes::default().updated(nodes)), at: Some(now) };
@@ -98,7 +98,7 @@ fn a_state_without_a_base_says_nothing(#[case] words: &[&str]) {
 
 #[test]
 fn a_job_in_a_state_of_the_future_holds_its_nodes() {
-    let evaporated = Job { job_state: [JobState::Other("EVAPORATED".into())].into(), ..job("a", Number::Set(5), 1_800_000_000) };
+    let evaporated = QueuedJob { job_state: [JobState::Other("EVAPORATED".into())].into(), ..job("a", Number::Set(5), 1_800_000_000) };
     let (snapshot, now) = snapshot(vec![node("a", [NodeState::Idle, NodeState::Drain])], vec![evaporated]);
     assert!(snapshot.is_busy("a", now).is_yes());
 }
