@@ -168,7 +168,7 @@ impl Ask<'_> {
             ["nodes"] => {
                 let mut mold = Mold::new(&self.shapes.node);
                 let shown = listed.nodes.values().filter(|node| World::is_shown(node));
-                let shown = shown.map(|node| mold.render(&self.node_fields(listed, node)));
+                let shown = shown.map(|node| mold.render(&Self::node_fields(listed, node)));
                 self.list("nodes", shown, Some(world.changed.nodes), world.now)
             }
             ["jobs"] => {
@@ -189,7 +189,7 @@ impl Ask<'_> {
             ["jobs", "state"] => self.job_states(world),
             ["node", name] => match world.nodes.get(*name).filter(|node| World::is_shown(node)) {
                 Some(node) => {
-                    let shown = Mold::new(&self.shapes.node).render(&self.node_fields(world, node));
+                    let shown = Mold::new(&self.shapes.node).render(&Self::node_fields(world, node));
                     self.list("nodes", std::iter::once(shown), None, world.now)
                 }
                 None => self.refuse(&[Refusal::new(0, format!("Failure to query node {name}"))]),
@@ -220,7 +220,7 @@ impl Ask<'_> {
         }
     }
 
-    fn node_fields(&self, world: &World, node: &NodeRecord) -> Fields {
+    fn node_fields(world: &World, node: &NodeRecord) -> Fields {
         let reservation = world.reservation_of(&node.name);
         let in_maintenance = reservation.is_some_and(|it| it.flags.iter().any(|flag| flag == "MAINT"));
         let partitions = world.partitions.iter().filter(|it| node.features.contains(&it.node_set)).map(|it| it.name.as_str());

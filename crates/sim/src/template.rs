@@ -38,8 +38,10 @@ impl<'a> Mold<'a> {
     pub fn render(&mut self, fields: &Fields) -> String {
         if !fields.iter().map(|(key, _)| key).eq(&self.own) {
             self.own = fields.iter().map(|(key, _)| *key).collect();
-            let common = self.shape.iter().filter(|(key, _)| !self.own.contains(&key.as_str()));
-            self.common = common.map(|(key, value)| format!("\"{key}\":{value},")).collect();
+            self.common.clear();
+            for (key, value) in self.shape.iter().filter(|(key, _)| !self.own.contains(&key.as_str())) {
+                let _ = write!(self.common, "\"{key}\":{value},");
+            }
         }
         let mut text = format!("{{{}", self.common);
         for (key, value) in fields.iter().filter(|(key, _)| self.shape.contains_key(*key)) {

@@ -89,8 +89,9 @@ impl Yard {
 
     /// A namespace with an external Controller and a RestApi that leads to a new stand-in, and this many Kubernetes nodes.
     pub(super) async fn cluster(&self, namespace: &str, hosts: usize) -> Result<Cluster, Failure> {
-        let now = || jiff::Timestamp::now();
-        let sim = Sim::new(Release::R2605, 0, KEY.as_bytes(), SlurmClock::new(now));
+        #[expect(clippy::disallowed_methods, reason = "the stand-in keeps the time of this machine")]
+        let clock = SlurmClock::new(jiff::Timestamp::now);
+        let sim = Sim::new(Release::R2605, 0, KEY.as_bytes(), clock);
         let served = Served::start(sim.clone(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await;
         let served = served.context(|| "no port for the stand-in".to_owned())?;
         let core = format!("/api/v1/namespaces/{namespace}");

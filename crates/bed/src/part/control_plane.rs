@@ -16,7 +16,7 @@ apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
-- {level: Metadata, verbs: [get, list], userGroups: ["system:serviceaccounts:slipway-system"]}
+- {level: Metadata, verbs: [get, list], userGroups: ['system:serviceaccounts:slipway-system']}
 - {level: None, verbs: [get, list, watch]}
 - {level: Metadata}
 ";

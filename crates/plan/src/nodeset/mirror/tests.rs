@@ -158,6 +158,26 @@ fn a_pod_tells_when_its_last_job_ends(#[case] finish: Finish, #[case] shown: Opt
     assert_eq!(found.map(|mark| mark.unwrap_or_else(|| TAKEN_AWAY.to_owned())).as_deref(), mark);
 }
 
+/// From three hours to go on, the end moves with each of many jobs.
+#[rstest]
+#[case::a_minute_later("03:00:00", "03:01:00", Some("03:12:00"))]
+#[case::later_within_what_is_shown("03:12:00", "03:05:00", None)]
+#[case::a_little_earlier("03:12:00", "02:50:00", None)]
+#[case::much_earlier("03:12:00", "01:30:00", Some("01:36:00"))]
+#[case::no_limit_before("9999", "03:01:00", Some("03:12:00"))]
+#[case::garbage("soon", "03:01:00", Some("03:12:00"))]
+fn the_end_that_a_pod_shows_does_not_move_with_every_job(#[case] shown: &str, #[case] end: &str, #[case] written: Option<&str>) {
+    let at = |time: &str| format!("2026-03-04T{time}Z");
+    let shown = if shown.contains(':') { at(shown) } else { shown.replace("9999", NO_DEADLINE) };
+    let shown = Shown { deadline: Some(shown), ..Shown::default() };
+    let finish = Finish::At(at(end).parse().unwrap());
+    let workers = [Worker { shown, ..worker(0, Stage::Ready, InSlurm { finish, ..idle() }) }];
+    let midnight = at("00:00:00").parse().unwrap();
+    let plan = nodeset(observed(&workers, 1).with(|it| it.now = midnight));
+    let found = marks(&plan).first().and_then(|marks| marks.annotations.get(annotation::POD_DEADLINE).cloned().flatten());
+    assert_eq!(found, written.map(at));
+}
+
 /// Stands for a removed label or annotation.
 const TAKEN_AWAY: &str = "taken away";
 
