@@ -112,6 +112,12 @@ impl Sim {
         Self { inner: Arc::new(inner) }
     }
 
+    /// A cluster without workers that keeps the time of this machine.
+    #[allow(clippy::disallowed_methods, reason = "the one place of this crate that asks for the time")]
+    pub fn on_this_machine(key: &[u8]) -> Self {
+        Self::new(Release::R2605, 0, key, Clock::new(jiff::Timestamp::now))
+    }
+
     pub fn release(&self) -> Release {
         self.inner.release
     }

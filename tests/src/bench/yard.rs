@@ -15,8 +15,7 @@ use slipway_bed::cache::Cache;
 use slipway_bed::failure::{Context, Failure};
 use slipway_bed::up::{Wanted, up};
 use slipway_sim::partition::PartitionRecord;
-use slipway_sim::{Kubelet, Release, Served, Sim};
-use slipway_slurm::rest::clock::Clock as SlurmClock;
+use slipway_sim::{Kubelet, Served, Sim};
 
 use super::audit::Audit;
 use super::process::Process;
@@ -89,9 +88,7 @@ impl Yard {
 
     /// A namespace with an external Controller and a RestApi that leads to a new stand-in, and this many Kubernetes nodes.
     pub(super) async fn cluster(&self, namespace: &str, hosts: usize) -> Result<Cluster, Failure> {
-        #[expect(clippy::disallowed_methods, reason = "the stand-in keeps the time of this machine")]
-        let clock = SlurmClock::new(jiff::Timestamp::now);
-        let sim = Sim::new(Release::R2605, 0, KEY.as_bytes(), clock);
+        let sim = Sim::on_this_machine(KEY.as_bytes());
         let served = Served::start(sim.clone(), SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await;
         let served = served.context(|| "no port for the stand-in".to_owned())?;
         let core = format!("/api/v1/namespaces/{namespace}");
@@ -137,7 +134,8 @@ impl Yard {
     }
 
     async fn apply(&self, path: &str, object: &Value) -> Result<(), Failure> {
-        let request = Request::patch(format!("{path}?fieldManager=bench&force=true")).header("content-type", "application/apply-patch+yaml");
+        let request =
+            Request::patch(format!("{path}?fieldManager=bench&force=true")).header("content-type", "application/apply-patch+yaml");
         self.send(request, object).await
     }
 
@@ -167,7 +165,11 @@ impl Yard {
             let nodeset = self.nodeset(cluster).await?;
             let count = |field: &str| nodeset["status"][field].as_u64().unwrap_or_default();
             let found = (count("readyReplicas"), count("slurmIdle"));
-            Ok(if found == (workers.into(), workers.into()) { Ok(()) } else { Err(format!("{} ready, {} idle in Slurm", found.0, found.1)) })
+            Ok(if found == (workers.into(), workers.into()) {
+                Ok(())
+            } else {
+                Err(format!("{} ready, {} idle in Slurm", found.0, found.1))
+            })
         })
         .await?;
         Ok(began.elapsed())

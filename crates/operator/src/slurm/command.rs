@@ -1,9 +1,8 @@
 //! Commands that a cluster's task sends to Slurm.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+pub(super) mod listed;
+
+use std::{collections::BTreeMap, fmt};
 
 use jiff::Timestamp;
 use slipway_api::{
@@ -23,10 +22,11 @@ use slipway_slurm::{
     },
 };
 
+use self::listed::Listed;
 use super::{hold, question::MAX_HOSTS};
 
 /// Records deleted by one command, so that other commands do not wait for hundreds of calls. The rest follows in the next one.
-const MOST_FORGOTTEN: usize = 100;
+const MOST_FORGOTTEN: usize = 500;
 
 /// Nodes queried by name before a hold is lifted or a node is set DOWN; all of them if there are no more.
 const ASKED_BY_NAME: usize = 3;
@@ -94,24 +94,32 @@ impl SlurmCommand {
         }
     }
 
-    pub(super) async fn carry_out(&self, client: &Client) -> Result<(), RestError> {
+    /// True if many of them in a row share one list of nodes, and one reading afterwards.
+    pub(super) fn is_one_of_many(&self) -> bool {
+        matches!(self, Self::Drain(..) | Self::SetAttribute(..))
+    }
+
+    pub(super) async fn carry_out(&self, client: &Client, listed: &mut Listed) -> Result<(), RestError> {
+        if !self.is_one_of_many() {
+            listed.forget();
+        }
         match self {
             Self::Reconfigure(_) => client.reconfigure().await,
             Self::Drain(nodes, why) => {
                 let is_meant = |node: &Node| matches!(hold(node), Hold::Open | Hold::DownByUs | Hold::DrainedByUs);
-                update(client, nodes, is_meant, &NodeUpdate::drain(reason(why).as_str())).await
+                update(client, listed, nodes, is_meant, &NodeUpdate::drain(reason(why).as_str())).await
             }
             Self::Undrain(nodes) => {
                 let is_meant = |node: &Node| hold(node) == Hold::DrainedByUs && nodes.get(&node.name) == Some(&node.reason);
-                update_surely(client, nodes.keys(), is_meant, &NodeUpdate::undrain()).await
+                update_surely(client, listed, nodes.keys(), is_meant, &NodeUpdate::undrain()).await
             }
             Self::Resume(nodes) => {
                 let is_meant = |node: &Node| is_held_by_us(node) && nodes.get(&node.name) == Some(&node.reason);
-                update_surely(client, nodes.keys(), is_meant, &NodeUpdate::resume()).await
+                update_surely(client, listed, nodes.keys(), is_meant, &NodeUpdate::resume()).await
             }
             Self::SetDown(nodes, why) => {
                 let is_meant = |node: &Node| is_up_and_ours(node) && nodes.get(&node.name).is_some_and(|gone| gone.is_unchanged(node));
-                update_surely(client, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
+                update_surely(client, listed, nodes.keys(), is_meant, &NodeUpdate::down(reason(why).as_str())).await
             }
             Self::SetAttribute(nodes, attribute) => {
                 let (is_meant, change): (fn(&Node, &NodeAttribute) -> bool, _) = match attribute {
@@ -131,10 +139,10 @@ impl SlurmCommand {
                         (|node, attribute| attribute.fits(&node.features, &node.active_features), change)
                     }
                 };
-                update(client, nodes, |node| is_meant(node, attribute), &change).await
+                update(client, listed, nodes, |node| is_meant(node, attribute), &change).await
             }
             Self::Describe(comments) => describe(client, comments).await,
-            Self::Forget(nodes) => forget(client, nodes).await,
+            Self::Forget(nodes) => forget(client, listed, nodes).await,
             Self::Reserve(name, booking) => reserve(client, name, booking.as_ref()).await,
         }
     }
@@ -161,11 +169,12 @@ fn reason(why: &str) -> Reason {
 /// not overwritten.
 async fn update(
     client: &Client,
+    listed: &mut Listed,
     nodes: impl IntoIterator<Item = &String>,
     is_meant: impl Fn(&Node) -> bool + Send + Sync,
     update: &NodeUpdate,
 ) -> Result<(), RestError> {
-    match Hosts::of(&meant(client, nodes, is_meant).await?) {
+    match Hosts::of(&listed.meant(client, nodes, is_meant).await?) {
         Some(hosts) => client.update_nodes(&hosts, update).await,
         None => Ok(()),
     }
@@ -175,11 +184,12 @@ async fn update(
 /// change, so a few nodes are also queried by name. If one differs, no command is sent, and the next reconcile decides again.
 async fn update_surely(
     client: &Client,
+    listed: &mut Listed,
     nodes: impl IntoIterator<Item = &String>,
     is_meant: impl Fn(&Node) -> bool + Send + Sync,
     update: &NodeUpdate,
 ) -> Result<(), RestError> {
-    let unchanged = meant(client, nodes, &is_meant).await?;
+    let unchanged = listed.meant(client, nodes, &is_meant).await?;
     for name in unchanged.iter().step_by(unchanged.len().div_ceil(ASKED_BY_NAME).max(1)) {
         if !is_meant(&client.node(name).await?) {
             return Ok(());
@@ -189,23 +199,6 @@ async fn update_surely(
         Some(hosts) => client.update_nodes(&hosts, update).await,
         None => Ok(()),
     }
-}
-
-/// Those of `nodes` that have not changed since the decision, by a list read now.
-async fn meant(
-    client: &Client,
-    nodes: impl IntoIterator<Item = &String>,
-    is_meant: impl Fn(&Node) -> bool + Send + Sync,
-) -> Result<Vec<NodeName>, RestError> {
-    let wanted: BTreeSet<&str> = nodes.into_iter().map(String::as_str).collect();
-    let mut unchanged: Vec<NodeName> = Vec::new();
-    let mut take = |node: Node| {
-        if wanted.contains(node.name.as_str()) && is_meant(&node) {
-            unchanged.extend(NodeName::parse(&node.name).ok());
-        }
-    };
-    client.nodes(None, &mut take).await?;
-    Ok(unchanged)
 }
 
 /// Writes each comment with its own call: Slurm sets one comment for all named nodes. A refusal for one node does not stop the others.
@@ -223,9 +216,9 @@ async fn describe(client: &Client, comments: &BTreeMap<String, String>) -> Resul
 
 /// Deletes unused, empty records with one call each, since Slurm accepts one name at a time. Reserved ones stay: Slurm itself refuses only once the
 /// reservation has begun. A refusal for one does not stop the others.
-async fn forget(client: &Client, nodes: &BTreeMap<String, Option<Timestamp>>) -> Result<(), RestError> {
+async fn forget(client: &Client, listed: &mut Listed, nodes: &BTreeMap<String, Option<Timestamp>>) -> Result<(), RestError> {
     let is_meant = |node: &Node| is_forgettable(node) && nodes.get(&node.name) == Some(&node.slurmd_start_time.moment());
-    let mut gone = meant(client, nodes.keys(), is_meant).await?;
+    let mut gone = listed.meant(client, nodes.keys(), is_meant).await?;
     if gone.is_empty() {
         return Ok(());
     }

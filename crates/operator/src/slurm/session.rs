@@ -27,7 +27,7 @@ use tokio::{
 use super::{
     Ground, Key, SlurmCommand, Wanted,
     booking::Bookings,
-    command::Reading,
+    command::{Reading, listed::Listed},
     question::FRESH,
     refusal::Refusals,
     token::{KeyPlace, Tokens},
@@ -263,9 +263,11 @@ impl Shared {
 
     /// Runs queued commands. A failed one is not retried: the next reconcile sees that nothing changed, or reads what Slurm refused.
     async fn run_commands(&self, wake: &(dyn Fn() + Send + Sync)) {
+        let mut listed = Listed::default();
         loop {
             let next = locked(&self.commands).front().cloned();
             let Some(command) = next else {
+                listed = Listed::default();
                 let comment = locked(&self.comments).pop_first();
                 match comment {
                     Some((node, comment)) => self.describe(node, comment).await,
@@ -273,7 +275,7 @@ impl Shared {
                 }
                 continue;
             };
-            let outcome = command.carry_out(&self.client).await;
+            let outcome = command.carry_out(&self.client, &mut listed).await;
             if let SlurmCommand::Reserve(name, booking) = &command {
                 self.bookings.end(name, booking.as_ref(), outcome.as_ref().copied());
             }
@@ -293,7 +295,15 @@ impl Shared {
                 }
             }
             // Removed only now, so that the same command is not queued again meanwhile.
-            locked(&self.commands).pop_front();
+            let is_followed = {
+                let mut commands = locked(&self.commands);
+                commands.pop_front();
+                command.is_one_of_many() && commands.front().is_some_and(SlurmCommand::is_one_of_many)
+            };
+            if is_followed {
+                // One reading shows the effect of all.
+                continue;
+            }
             match command.reading() {
                 Reading::Configuration => self.read_soon(),
                 Reading::Reservations => self.handle.read_reservations_soon(),
@@ -305,7 +315,7 @@ impl Shared {
 
     async fn describe(&self, node: String, comment: String) {
         let command = SlurmCommand::Describe(BTreeMap::from([(node.clone(), comment)]));
-        match command.carry_out(&self.client).await {
+        match command.carry_out(&self.client, &mut Listed::default()).await {
             Ok(()) => tracing::debug!(controller = %self.key, node, "Slurm node comment updated"),
             Err(error) => tracing::warn!(controller = %self.key, node, %error, "Slurm node comment not updated"),
         }

@@ -32,6 +32,11 @@ pub enum CallKind {
 }
 
 impl CallKind {
+    /// True if it reads or writes one record, or sets the same for several.
+    pub fn is_about_one_record(self) -> bool {
+        matches!(self, Self::GetNode | Self::UpdateNodes | Self::CreateNode | Self::DeleteNode | Self::GetJob)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ping => "ping",

@@ -27,12 +27,14 @@ pub struct Limits {
     pub at_once: u32,
     pub per_second: u32,
     pub burst: u32,
+    /// The same for calls about single records, each of which takes slurmctld well below a millisecond.
+    pub records_per_second: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // Ten per second are 0.1 % of what slurmctld can serve. The burst allows a hundred single node reads at once after a restart.
-        Self { total: Duration::from_secs(10), at_once: 4, per_second: 10, burst: 100 }
+        Self { total: Duration::from_secs(10), at_once: 4, per_second: 10, burst: 100, records_per_second: 200 }
     }
 }
 
@@ -42,6 +44,8 @@ pub struct Client {
     tokens: Arc<dyn TokenSource>,
     observer: Arc<dyn Observer>,
     budget: Budget,
+    /// Of calls about single records.
+    records: Budget,
     breaker: Breaker,
     limits: Limits,
     /// The negotiated version, if any.
@@ -68,8 +72,9 @@ pub(super) struct Ask<'a> {
 impl Client {
     pub fn new(transport: Arc<dyn Transport>, tokens: Arc<dyn TokenSource>, observer: Arc<dyn Observer>, limits: Limits) -> Self {
         let budget = Budget::new(limits.at_once, limits.per_second, limits.burst);
+        let records = Budget::new(limits.at_once, limits.records_per_second, limits.burst);
         let (breaker, version, cluster) = (Breaker::default(), Mutex::new(None), Cluster::default());
-        Self { transport, tokens, observer, budget, breaker, limits, version, pinned: false, cluster }
+        Self { transport, tokens, observer, budget, records, breaker, limits, version, pinned: false, cluster }
     }
 
     /// Uses this version and no other.
@@ -140,7 +145,8 @@ impl Client {
 
     /// Renews a refused token once, in case the key was changed. That is safe, because a refused call was not executed.
     async fn call_with_token(&self, version: Version, ask: Ask<'_>, take: Take<'_>, has_turn: &AtomicBool) -> Result<Answer, RestError> {
-        let _place = self.budget.admit().await;
+        let budget = if ask.kind.is_about_one_record() { &self.records } else { &self.budget };
+        let _place = budget.admit().await;
         has_turn.store(true, Ordering::SeqCst);
         let path = format!("/slurm/{version}/{}", ask.path);
         let token = self.tokens.token(None)?;

@@ -91,7 +91,7 @@ async fn only_a_node_that_is_as_it_was_is_set_down(
     let gone = |started| Gone { started, is_silent };
     let nodes = BTreeMap::from([("worker-0".to_owned(), gone(start)), ("absent".to_owned(), gone(None))]);
     let command = SlurmCommand::SetDown(nodes, "Pod is gone".to_owned());
-    command.carry_out(&ground.client).await.unwrap();
+    command.carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     let record = ground.record("worker-0");
     assert_eq!((record.is_down, record.reason.as_str()), (reason.is_some(), reason.unwrap_or(drain)));
     assert!(!ground.record("worker-1").is_down, "nobody spoke of it");
@@ -108,7 +108,7 @@ async fn a_resume_lifts_our_drain_and_our_down_and_nothing_of_others(#[case] is_
     })
     .await;
     ground.sim.world(|world| world.nodes.get_mut("worker-1").map(|node| down("bad disk")(node))).unwrap();
-    SlurmCommand::Resume(held("slurm-operator: Pod is gone")).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Resume(held("slurm-operator: Pod is gone")).carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     let record = ground.record("worker-0");
     assert!(!record.is_down && !record.is_draining);
     assert!(ground.record("worker-1").is_down);
@@ -123,16 +123,31 @@ async fn a_resume_lifts_our_drain_and_our_down_and_nothing_of_others(#[case] is_
 #[tokio::test]
 async fn a_drain_writes_over_our_words_alone(#[case] before: impl Fn(&mut NodeRecord), #[case] reason: &str) {
     let ground = Ground::new(before).await;
-    SlurmCommand::Drain(nodes(), "fan".to_owned()).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Drain(nodes(), "fan".to_owned()).carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     assert_eq!(ground.record("worker-0").reason, reason);
     assert_eq!(ground.record("worker-1").reason, "slurm-operator: fan");
+}
+
+#[tokio::test]
+async fn drains_in_a_row_share_one_list_unless_they_meet_on_a_node() {
+    let ground = Ground::new(|_| {}).await;
+    let mut listed = Listed::default();
+    let lists = || ground.sim.whole_lists("nodes");
+    let before = lists();
+    for (node, why) in [("worker-0", "fan"), ("worker-1", "disk")] {
+        SlurmCommand::Drain(vec![node.to_owned()], why.to_owned()).carry_out(&ground.client, &mut listed).await.unwrap();
+    }
+    assert_eq!((lists() - before, ground.record("worker-0").reason.as_str()), (1, "slurm-operator: fan"));
+    ground.sim.world(|world| world.nodes.get_mut("worker-1").map(|node| drained("bad disk")(node))).unwrap();
+    SlurmCommand::Drain(vec!["worker-1".to_owned()], "fan".to_owned()).carry_out(&ground.client, &mut listed).await.unwrap();
+    assert_eq!((lists() - before, ground.record("worker-1").reason.as_str()), (2, "bad disk"), "it was written since the list");
 }
 
 #[tokio::test]
 async fn a_node_that_is_gone_does_not_keep_others_from_their_comments() {
     let ground = Ground::new(|_| {}).await;
     let comments = BTreeMap::from([("aaa".to_owned(), "x".to_owned()), ("worker-1".to_owned(), "y".to_owned())]);
-    assert!(SlurmCommand::Describe(comments).carry_out(&ground.client).await.is_err(), "it is told");
+    assert!(SlurmCommand::Describe(comments).carry_out(&ground.client, &mut Listed::default()).await.is_err(), "it is told");
     assert_eq!(ground.record("worker-1").comment, "y");
 }
 
@@ -158,7 +173,10 @@ async fn features_are_written_where_those_of_others_are_as_they_were(
 ) {
     let ground = Ground::new(having(features, active)).await;
     let attribute = NodeAttribute::Features { all: words(wanted), active: words(wanted) };
-    SlurmCommand::SetAttribute(vec!["worker-0".to_owned(), "gone".to_owned()], attribute).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::SetAttribute(vec!["worker-0".to_owned(), "gone".to_owned()], attribute)
+        .carry_out(&ground.client, &mut Listed::default())
+        .await
+        .unwrap();
     let record = ground.record("worker-0");
     let expected = if is_told { (words(wanted), words(wanted)) } else { (words(features), words(active)) };
     assert_eq!((record.features, record.active_features), expected);
@@ -169,13 +187,13 @@ async fn a_place_is_written_in_one_call_and_only_where_it_differs() {
     let ground = Ground::new(|_| {}).await;
     ground.sim.world(|world| world.topologies.insert("tree".to_owned(), words("s1,s2")));
     let attribute = |text: &str| SlurmCommand::SetAttribute(nodes(), NodeAttribute::Topology(text.to_owned()));
-    attribute("tree:s1").carry_out(&ground.client).await.unwrap();
+    attribute("tree:s1").carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     assert!(nodes().iter().all(|node| ground.record(node).topology == "tree:s1"));
     assert_eq!(ground.sim.requests("POST node"), 1);
-    attribute("tree:s1").carry_out(&ground.client).await.unwrap();
+    attribute("tree:s1").carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     assert_eq!(ground.sim.requests("POST node"), 1);
 
-    let refused = attribute("tree:s9").carry_out(&ground.client).await.unwrap_err();
+    let refused = attribute("tree:s9").carry_out(&ground.client, &mut Listed::default()).await.unwrap_err();
     assert_eq!(refused.class(), Class::External);
     assert_eq!(ground.record("worker-0").topology, "tree:s1");
 }
@@ -188,7 +206,7 @@ async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] command: SlurmCo
     let ground = Ground::new(drained("slurm-operator: Pod is pending termination for scale-in")).await;
     ground.sim.fail(Fault::new(FaultKind::StaleList));
     ground.sim.world(|world| world.nodes.get_mut("worker-0").map(drained("bad disk"))).unwrap();
-    command.carry_out(&ground.client).await.unwrap();
+    command.carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     let record = ground.record("worker-0");
     assert!(record.is_draining && record.reason == "bad disk", "{record:?}");
 }
@@ -201,7 +219,7 @@ async fn a_list_that_is_behind_lifts_no_drain_of_others(#[case] command: SlurmCo
 async fn only_the_drain_that_was_meant_is_lifted(#[case] now: &str, #[case] is_draining: bool) {
     for command in [SlurmCommand::Undrain(held("slurm-operator: fan")), SlurmCommand::Resume(held("slurm-operator: fan"))] {
         let ground = Ground::new(drained(now)).await;
-        command.carry_out(&ground.client).await.unwrap();
+        command.carry_out(&ground.client, &mut Listed::default()).await.unwrap();
         assert_eq!(ground.record("worker-0").is_draining, is_draining, "{command}");
     }
 }
@@ -219,7 +237,7 @@ async fn only_a_record_that_is_out_of_use_is_forgotten(#[case] change: impl Fn(&
     let ground = Ground::new(change).await;
     let start = ground.start().await;
     SlurmCommand::Forget(BTreeMap::from([("worker-0".to_owned(), start), ("absent".to_owned(), None)]))
-        .carry_out(&ground.client)
+        .carry_out(&ground.client, &mut Listed::default())
         .await
         .unwrap();
     assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
@@ -245,7 +263,7 @@ async fn a_record_stays_that_is_reserved_or_has_a_slurmd_again(#[case] is_reserv
             node.started_at += 1;
         }
     });
-    SlurmCommand::Forget(BTreeMap::from([("worker-0".to_owned(), start)])).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Forget(BTreeMap::from([("worker-0".to_owned(), start)])).carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     assert_eq!(ground.sim.world(|world| !world.nodes.contains_key("worker-0")), is_gone);
 }
 
@@ -258,7 +276,9 @@ fn booking(is_new: bool, minutes: i64) -> Booking {
 #[tokio::test]
 async fn a_reservation_is_made_changed_and_deleted() {
     let ground = Ground::new(|_| ()).await;
-    let command = async |booking: Option<Booking>| SlurmCommand::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
+    let command = async |booking: Option<Booking>| {
+        SlurmCommand::Reserve("R".to_owned(), booking).carry_out(&ground.client, &mut Listed::default()).await.unwrap();
+    };
     let minutes = || ground.sim.world(|world| world.reservations.get("R").map(|found| (found.end - found.start) / 60));
     command(Some(booking(false, 10))).await;
     assert_eq!(minutes(), None, "a change makes nothing");
@@ -287,7 +307,7 @@ async fn a_reservation_of_another_kind_is_left_alone(#[case] booking: Option<Boo
         serde_json::json!({ "name": "R", "start_time": 9_000_000_000_u64, "duration": 5, "node_list": ["worker-0"], "users": ["lena"] });
     ground.sim.world(|world| world.write_reservation(&body)).unwrap();
     let before = ground.sim.world(|world| world.reservations.clone());
-    SlurmCommand::Reserve("R".to_owned(), booking).carry_out(&ground.client).await.unwrap();
+    SlurmCommand::Reserve("R".to_owned(), booking).carry_out(&ground.client, &mut Listed::default()).await.unwrap();
     assert_eq!(ground.sim.world(|world| world.reservations.clone()), before);
 }
 

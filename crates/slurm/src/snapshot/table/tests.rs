@@ -8,7 +8,13 @@ fn node(name: &str, states: impl Into<NodeStates>) -> Node {
 }
 
 fn job(nodes: &str, limit: Number, end: u64) -> QueuedJob {
-    QueuedJob { nodes: nodes.to_owned(), job_state: [JobState::Running].into(), time_limit: limit, end_time: Number::Set(end), ..QueuedJob::default() }
+    QueuedJob {
+        nodes: nodes.to_owned(),
+        job_state: [JobState::Running].into(),
+        time_limit: limit,
+        end_time: Number::Set(end),
+        ..QueuedJob::default()
+    }
 }
 
 fn snapshot(nodes: Vec<Node>, jobs: Vec<QueuedJob>) -> (Snapshot, Instant) {
