@@ -59,6 +59,9 @@ pub async fn soak(seed: u64, length: Duration) -> Result<String, Failure> {
 
     let tasks: usize = jobs.iter().filter(|job| job.is_acknowledged).map(Job::tasks).sum();
     let settled = until_settled(&jobs, &journal, &observer, &windows).await;
+    if settled.is_ok() {
+        until_queue_is_empty(&slurm).await?;
+    }
     let at_rest = eventually("the NodeSet to be ready", async || slurm.is_ready("nodeset", WORKER)).await;
 
     let mut verdict = judge(&jobs, &journal.read()?, &observer.starts(), &windows);
@@ -103,6 +106,17 @@ async fn until_settled(jobs: &[Job], journal: &Journal, observer: &Observer, win
         .await?;
     }
     Ok(())
+}
+
+/// Cancels what Slurm still shows when every job has ended or is excused: jobs whose end it did not hear, and those that it holds after a failed launch.
+async fn until_queue_is_empty(slurm: &Slurm) -> Result<(), Failure> {
+    eventually("Slurm's queue to be empty", async || {
+        let ask = |command: &[&str]| slurm.on_controller(command).map_err(|failure| failure.to_string());
+        ask(&["scancel", "--quiet", "--user=slurm"])?;
+        let left = ask(&["squeue", "--noheader", "--format=%i"])?;
+        if left.trim().is_empty() { Ok(()) } else { Err(format!("it shows {}", left.split_whitespace().collect::<Vec<_>>().join(" "))) }
+    })
+    .await
 }
 
 /// The example with a folder of the machine in every worker. Odd seeds reconfigure slurmctld in place.
