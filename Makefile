@@ -71,7 +71,7 @@ fuzz: ## Look for inputs that break a reader, SECONDS=30 for each; what is found
 
 bench: checkout ## Measure the operator at size on a real API server: SCENARIO=churn WORKERS=1000 runs one; OPERATOR=path measures another program.
 	@cargo build --locked --profile load --package slipway-operator --package slipway-tests --package slipway-bed --bin slipway --bin slipway-bench --bin slipway-bed
-	@$(CARGO_TARGET_DIR)/load/slipway-bench --operator $(or $(OPERATOR),$(CARGO_TARGET_DIR)/load/slipway) --json $(CARGO_TARGET_DIR)/bench.json \
+	@$(CARGO_TARGET_DIR)/load/slipway-bench --operator $(or $(OPERATOR),$(CARGO_TARGET_DIR)/load/slipway) --out $(CARGO_TARGET_DIR) \
 		$(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(WORKERS),--workers $(WORKERS))
 
 bench-parts: ## Measure lists of hosts, snapshots of 10,000 nodes, passes, and plans for 10,000 workers, without a server.

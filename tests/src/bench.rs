@@ -8,6 +8,7 @@ mod figure;
 mod floor;
 mod growth;
 mod observer;
+mod plot;
 mod process;
 mod yard;
 
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use slipway_bed::failure::Failure;
 
 pub use figure::{Figure, as_json, table};
+pub use plot::{markdown, svg};
 use yard::Yard;
 
 /// What to measure.

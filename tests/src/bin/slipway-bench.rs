@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use slipway_bed::failure::{Context, Failure};
-use slipway_tests::bench::{Figure, Options, as_json, bench, table};
+use slipway_tests::bench::{Figure, Options, as_json, bench, markdown, svg, table};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Measure the operator at size, on a real API server with simulated kubelets and Slurm.
@@ -21,9 +21,9 @@ struct Args {
     /// Number of workers, in place of the scenario's own.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     workers: Option<u32>,
-    /// File for the figures, as JSON.
+    /// Folder for the figures: `bench.json`, `bench.svg` and `bench.md`.
     #[arg(long)]
-    json: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -43,7 +43,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: &Args) -> Result<Vec<Figure>, Failure> {
-    let Args { operator, scenario, workers, json } = args;
+    let Args { operator, scenario, workers, out } = args;
     let options = Options { operator: operator.clone(), scenario: scenario.clone(), workers: *workers };
     let what = || "could not start".to_owned();
     let (mut interrupts, mut terminations) =
@@ -54,8 +54,12 @@ async fn run(args: &Args) -> Result<Vec<Figure>, Failure> {
         _ = terminations.recv() => return Err(Failure::new("interrupted")),
     };
     print!("{}", table(&figures));
-    if let Some(path) = json {
-        std::fs::write(path, as_json(&figures).to_string()).context(|| format!("could not write {}", path.display()))?;
+    if let Some(folder) = out {
+        let (json, svg, page) = (as_json(&figures).to_string(), svg(&figures), markdown(&figures));
+        for (name, text) in [("bench.json", json), ("bench.svg", svg), ("bench.md", page)] {
+            let path = folder.join(name);
+            std::fs::write(&path, text).context(|| format!("could not write {}", path.display()))?;
+        }
     }
     Ok(figures)
 }
