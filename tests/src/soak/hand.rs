@@ -286,7 +286,7 @@ impl<'a> Hand<'a> {
         let length = self.wait(length).await;
         // A probe may have had it killed in the meantime.
         let _ = signal_in(&container, daemon.program, Signal::CONT);
-        self.starts_are_lost([pod.clone()], from);
+        self.messages_are_lost([pod.clone()], from);
         Ok(format!("{pod} for {length} s"))
     }
 
@@ -306,18 +306,18 @@ impl<'a> Hand<'a> {
 
     async fn freeze_node(&mut self) -> Result<String, Failure> {
         let (node, from) = (self.random_node()?, now());
-        let workers = self.workers_on(&node)?;
+        let pods = self.pods_on(&node)?;
         self.ground.bed.freeze_node(index(&node)?)?;
         let length = self.wait(10..30).await;
         self.ground.bed.thaw_node(index(&node)?)?;
-        self.starts_are_lost(workers, from);
+        self.messages_are_lost(pods, from);
         Ok(format!("{node} for {length} s"))
     }
 
     /// Cuts a node and its pods off from all others: no packet leaves it.
     async fn cut_node(&mut self) -> Result<String, Failure> {
         let (node, from) = (self.random_node()?, now());
-        let workers = self.workers_on(&node)?;
+        let pods = self.pods_on(&node)?;
         let rules = [format!("pref 1 to {} lookup main", pod_range(index(&node)?)), "pref 2 blackhole".to_owned()];
         for rule in &rules {
             process::on_node(&self.ground.bed, &node, &format!("ip rule add {rule}"))?;
@@ -326,7 +326,7 @@ impl<'a> Hand<'a> {
         for rule in &rules {
             process::on_node(&self.ground.bed, &node, &format!("ip rule del {rule}"))?;
         }
-        self.starts_are_lost(workers, from);
+        self.messages_are_lost(pods, from);
         Ok(format!("{node} for {length} s"))
     }
 
@@ -392,11 +392,19 @@ impl<'a> Hand<'a> {
         Ok(())
     }
 
-    /// Slurm cannot confirm what it starts on these workers from then until now.
-    fn starts_are_lost(&mut self, workers: impl IntoIterator<Item = String>, from: u64) {
-        let to = now() + micros(NOTICED);
-        let windows = workers.into_iter().map(|worker| Window { scope: Scope::StartsOn(worker), from: from - micros(2), to });
-        self.windows.extend(windows);
+    /// Slurm cannot confirm what it starts on these workers from then until now, and does not hear what ends there; if slurmctld is among them, it hears
+    /// nothing.
+    fn messages_are_lost(&mut self, pods: impl IntoIterator<Item = String>, from: u64) {
+        let (controller, from, to) = (self.controller(), from - micros(2), now() + micros(NOTICED));
+        for pod in pods {
+            let scopes = if pod == controller { vec![Scope::Ends] } else { vec![Scope::StartsOn(pod.clone()), Scope::EndsOn(pod)] };
+            self.windows.extend(scopes.into_iter().map(|scope| Window { scope, from, to }));
+        }
+    }
+
+    /// Name of the pod of slurmctld.
+    fn controller(&self) -> String {
+        format!("{}-controller-0", self.slurm.controller)
     }
 
     /// Ends every lasting fault, and tells what was done.
@@ -431,8 +439,10 @@ impl<'a> Hand<'a> {
         self.rng.choice(self.slurm.pods()?).context(|| "there is no worker".to_owned())
     }
 
-    fn workers_on(&self, node: &str) -> Result<Vec<String>, Failure> {
-        let pods = self.slurm.pods()?;
+    /// Workers and slurmctld, as far as they are on the node.
+    fn pods_on(&self, node: &str) -> Result<Vec<String>, Failure> {
+        let mut pods = self.slurm.pods()?;
+        pods.push(self.controller());
         Ok(pods.into_iter().filter(|pod| self.slurm.host_of(pod).is_ok_and(|host| host == node)).collect())
     }
 

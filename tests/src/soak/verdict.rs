@@ -20,6 +20,10 @@ pub(super) enum Scope {
     On(String),
     /// Whatever starts on this worker: Slurm cannot confirm the start and may start it elsewhere.
     StartsOn(String),
+    /// Whatever ends on this worker: Slurm does not hear of it, and may count the job as missing and run it again before it does.
+    EndsOn(String),
+    /// Whatever ends anywhere, for the same reason.
+    Ends,
     /// Whatever is submitted, starts or ends: Slurm saves its state up to five seconds late and forgets what it has not saved.
     Changes,
 }
@@ -27,6 +31,7 @@ pub(super) enum Scope {
 impl Window {
     fn excuses(&self, job: &Job, runs: &[&Run], starts: &[&Start]) -> bool {
         let is_in = |time: u64| (self.from..=self.to).contains(&time);
+        let ends_in = |run: &Run| run.ending == Ending::Complete && is_in(run.last);
         match &self.scope {
             Scope::On(worker) => runs.iter().any(|run| run.worker == *worker && run.began <= self.to && run.last >= self.from),
             Scope::StartsOn(worker) => {
@@ -35,9 +40,9 @@ impl Window {
                 let by_slurm = starts.iter().any(|start| start.is_on(worker) && (is_in(micros(start.at)) || is_in(micros(start.at + 1))));
                 by_slurm || started.iter().any(|run| run.worker == *worker)
             }
-            Scope::Changes => {
-                is_in(job.submitted) || runs.iter().any(|run| is_in(run.began) || (run.ending == Ending::Complete && is_in(run.last)))
-            }
+            Scope::EndsOn(worker) => runs.iter().any(|run| run.worker == *worker && ends_in(run)),
+            Scope::Ends => runs.iter().any(|run| ends_in(run)),
+            Scope::Changes => is_in(job.submitted) || runs.iter().any(|run| is_in(run.began) || ends_in(run)),
         }
     }
 }
@@ -160,5 +165,9 @@ mod tests {
         let twice = [run("w-0", 110, 120, Ending::Complete), run("w-1", 140, 150, Ending::Complete)];
         assert_eq!(counts(&twice, &[window(Scope::Changes, 119, 125)]), (0, 1, 0));
         assert_eq!(counts(&twice, &[window(Scope::Changes, 112, 118)]), (0, 0, 1));
+        for (scope, is_excused) in [(Scope::Ends, true), (Scope::EndsOn("w-0".into()), true), (Scope::EndsOn("w-2".into()), false)] {
+            assert_eq!(counts(&twice, &[window(scope.clone(), 119, 125)]).1, usize::from(is_excused), "{scope:?}");
+            assert_eq!(counts(&twice, &[window(scope, 112, 118)]).1, 0, "it ended later");
+        }
     }
 }
