@@ -204,7 +204,7 @@ async fn too_many_calls_of_our_own_are_no_failure_of_the_server() {
     let calls: Vec<_> = (0..400)
         .map(|_| {
             let client = std::sync::Arc::clone(&scene.client);
-            tokio::spawn(async move { client.node(&name("worker-0")).await.map(drop) })
+            tokio::spawn(async move { client.reservations(None, drop).await.map(drop) })
         })
         .collect();
     let mut crowded = 0;
