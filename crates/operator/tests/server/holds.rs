@@ -47,6 +47,7 @@ async fn host_of(cluster: &Cluster<'_>, pod: &str) -> String {
 async fn cordons(cluster: &Cluster<'_>) {
     let job = cluster.run_job(NODESET, &["worker-0"], 3600).await;
     let host = host_of(cluster, "worker-0").await;
+    cluster.until_described().await;
     let before = cluster.slurm_writes();
     annotate(cluster, "worker-0", POD_CORDON, Some("true")).await;
     until_drained(cluster, "worker-0", Some(&cordoned(cluster))).await;

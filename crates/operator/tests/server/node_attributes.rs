@@ -40,6 +40,7 @@ async fn topology_and_features_of_kubernetes_nodes_are_those_of_slurm_nodes() {
     cluster.create_nodeset(NODESET, 3).await;
     cluster.until_settled(NODESET, 3).await;
     until_reported(&cluster, &Value::Null, &[]).await;
+    cluster.until_described().await;
 
     // A feature set by others stays, and each change is one call.
     let by_hand = json!({ "features": ["worker", "fast"], "features_act": ["worker", "fast"] });

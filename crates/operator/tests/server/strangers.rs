@@ -34,6 +34,7 @@ async fn clusters_of_one_name_are_strangers_and_one_that_hangs_holds_up_no_other
     }
     for cluster in [&hanging, &other] {
         cluster.until_settled(NODESET, 4).await;
+        cluster.until_described().await;
     }
 
     // Changes in one cluster do not affect the other, although all names are the same.

@@ -33,13 +33,7 @@ async fn come(cluster: &Cluster<'_>) {
     let (writes, calls, began) = (cluster.writes().len(), cluster.sim.requests(""), Instant::now());
     cluster.create_nodeset(NODESET, WORKERS).await;
     let took = cluster.until_settled(NODESET, WORKERS as usize).await;
-    eventually("a comment on each node", async || {
-        match cluster.sim.world(|world| world.nodes.values().filter(|node| node.comment.is_empty()).count()) {
-            0 => Ok(()),
-            bare => Err(format!("{bare} have none")),
-        }
-    })
-    .await;
+    cluster.until_described().await;
     cluster.until_read(2).await;
     let by_kind = cluster.writes().split_off(writes).into_iter().fold(std::collections::BTreeMap::new(), |mut by_kind, write| {
         *by_kind.entry(format!("{} {}/{}", write.verb, write.resource, write.subresource)).or_insert(0) += 1;

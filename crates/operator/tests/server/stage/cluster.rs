@@ -146,6 +146,17 @@ impl<'a> Cluster<'a> {
         staying.map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect()
     }
 
+    /// Waits until each node in Slurm has its comment: these are written last, one by one.
+    pub async fn until_described(&self) {
+        eventually("a comment on each node", async || {
+            match self.sim.world(|world| world.nodes.values().filter(|node| node.comment.is_empty()).count()) {
+                0 => Ok(()),
+                bare => Err(format!("{bare} have none")),
+            }
+        })
+        .await;
+    }
+
     /// Number of worker pods that show the end of their jobs.
     pub async fn with_deadline(&self, nodeset: &str) -> usize {
         self.pods(nodeset).await.iter().filter(|pod| pod["metadata"]["annotations"][annotation::POD_DEADLINE].is_string()).count()
