@@ -30,7 +30,7 @@ NODES ?= 2
 .PHONY: checkout help demo up down status test test-unit flakes soak fuzz bench bench-parts lint lint-format lint-clippy lint-rest nextest format generate images build clean
 
 help: ## List the commands.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build ## Bring up a real cluster and run a real Slurm job on it (KUBECONFIG_DEMO=... uses yours).
 	@$(BUILT)/slipway-demo --name $(NAME)

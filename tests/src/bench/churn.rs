@@ -7,8 +7,7 @@ use slipway_bed::failure::Failure;
 use slipway_sim::Sim;
 
 use super::audit::of;
-use super::figure::Figure;
-use super::growth::{as_float, mega};
+use super::figure::{Figure, as_float, mega};
 use super::observer::Observer;
 use super::yard::{NODESET, Yard, until};
 
@@ -33,7 +32,7 @@ pub(super) async fn measure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, Fa
     let cluster = yard.cluster("churn", HOSTS).await?;
     let operator = yard.operator()?;
     yard.scale(&cluster, workers).await?;
-    yard.until_settled(&cluster, workers).await?;
+    yard.until_settled(&operator, &cluster, workers).await?;
     let mut stream = Stream::fill(&cluster.sim, workers);
     let observer = Observer::start(yard.client.clone(), &cluster.namespace);
     let busy = (workers - workers / IDLE) as usize;

@@ -6,8 +6,7 @@ use slipway_bed::failure::Failure;
 use slipway_sim::fault::{Fault, FaultKind};
 
 use super::audit::{reads, writes};
-use super::figure::Figure;
-use super::growth::{as_float, mega};
+use super::figure::{Figure, as_float, mega};
 use super::observer::Observer;
 use super::process::Process;
 use super::yard::{Cluster, NODESET, Yard};
@@ -30,7 +29,7 @@ async fn stand_up(yard: &Yard, count: u32) -> Result<(Vec<Cluster>, Process), Fa
         yard.scale(cluster, WORKERS).await?;
     }
     for cluster in &clusters {
-        yard.until_settled(cluster, WORKERS).await?;
+        yard.until_settled(&operator, cluster, WORKERS).await?;
     }
     Ok((clusters, operator))
 }

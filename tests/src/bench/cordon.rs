@@ -4,8 +4,7 @@ use std::time::Instant;
 
 use slipway_bed::failure::Failure;
 
-use super::figure::Figure;
-use super::growth::as_float;
+use super::figure::{Figure, as_float};
 use super::yard::{Yard, until};
 
 pub(super) async fn measure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, Failure> {
@@ -14,12 +13,8 @@ pub(super) async fn measure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, Fa
     let cluster = yard.cluster("cordon", workers as usize).await?;
     let operator = yard.operator()?;
     yard.scale(&cluster, workers).await?;
-    yard.until_settled(&cluster, workers).await?;
-    until("a comment on each node", async || {
-        let bare = cluster.sim.world(|world| world.nodes.values().filter(|node| node.comment.is_empty()).count());
-        Ok(if bare == 0 { Ok(()) } else { Err(format!("{bare} have none")) })
-    })
-    .await?;
+    yard.until_settled(&operator, &cluster, workers).await?;
+    yard.until_described(&operator, &cluster).await?;
     let (posts, lists) = (cluster.sim.requests("POST node"), cluster.sim.whole_lists("nodes"));
     yard.cordon(&cluster.kubelet.hosts()[..cordoned as usize]).await?;
     let began = Instant::now();

@@ -50,6 +50,16 @@ pub fn as_json(figures: &[Figure]) -> Value {
     json!({ "figures": figures.collect::<Vec<_>>() })
 }
 
+#[expect(clippy::cast_precision_loss, reason = "counts and bytes of a benchmark are far below 2^52")]
+pub(super) fn as_float(count: u64) -> f64 {
+    count as f64
+}
+
+/// Bytes in MB.
+pub(super) fn mega(bytes: u64) -> f64 {
+    as_float(bytes) / 1e6
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

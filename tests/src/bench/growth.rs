@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use slipway_bed::failure::Failure;
 
 use super::audit::{of, reads, writes};
-use super::figure::Figure;
+use super::figure::{Figure, as_float, mega};
 use super::floor::floor;
+use super::process::Process;
 use super::yard::{Cluster, Yard, until};
 
 /// Kubernetes nodes; workers share them.
@@ -26,10 +27,10 @@ pub(super) async fn measure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, Fa
     let cluster = yard.cluster("growth", HOSTS).await?;
     let (audit, operator) = (yard.audit(), yard.operator()?);
     yard.scale(&cluster, workers).await?;
-    let took = yard.until_settled(&cluster, workers).await?;
+    let took = yard.until_settled(&operator, &cluster, workers).await?;
     let in_growth = operator.usage()?;
     let began = Instant::now();
-    until_described(&cluster).await?;
+    yard.until_described(&operator, &cluster).await?;
     let described = began.elapsed();
     let requests = audit.requests();
     let mut figures = vec![
@@ -56,11 +57,7 @@ pub(super) async fn measure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, Fa
 }
 
 /// Nothing changes.
-async fn rest(
-    yard: &Yard,
-    operator: &super::process::Process,
-    figure: impl Fn(&str, f64, &'static str) -> Figure,
-) -> Result<[Figure; 2], Failure> {
+async fn rest(yard: &Yard, operator: &Process, figure: impl Fn(&str, f64, &'static str) -> Figure) -> Result<[Figure; 2], Failure> {
     let (audit, before) = (yard.audit(), operator.usage()?);
     tokio::time::sleep(REST).await;
     let cpu = operator.usage()?.cpu.saturating_sub(before.cpu);
@@ -95,7 +92,7 @@ pub(super) async fn departure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, 
     let cluster = yard.cluster("departure", HOSTS).await?;
     let operator = yard.operator()?;
     yard.scale(&cluster, workers).await?;
-    yard.until_settled(&cluster, workers).await?;
+    yard.until_settled(&operator, &cluster, workers).await?;
     let (calls, began) = (cluster.sim.requests(""), Instant::now());
     yard.scale(&cluster, 0).await?;
     until("all records to be deleted", async || {
@@ -109,22 +106,4 @@ pub(super) async fn departure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, 
         figure("gone from Kubernetes and Slurm", took.as_secs_f64(), "s").goal(60.0),
         figure("Slurm calls", as_float(cluster.sim.requests("") - calls), ""),
     ])
-}
-
-async fn until_described(cluster: &Cluster) -> Result<(), Failure> {
-    until("a comment on each node", async || {
-        let bare = cluster.sim.world(|world| world.nodes.values().filter(|node| node.comment.is_empty()).count());
-        Ok(if bare == 0 { Ok(()) } else { Err(format!("{bare} have none")) })
-    })
-    .await
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts and bytes of a benchmark are far below 2^52")]
-pub(super) fn as_float(count: u64) -> f64 {
-    count as f64
-}
-
-/// Bytes in MB.
-pub(super) fn mega(bytes: u64) -> f64 {
-    as_float(bytes) / 1e6
 }

@@ -1,16 +1,20 @@
 //! A process under measurement.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use slipway_bed::failure::{Context, Failure};
 
 /// A process, killed when dropped.
-pub(super) struct Process(Child);
+pub(super) struct Process {
+    child: Mutex<Child>,
+    log: PathBuf,
+}
 
-/// What a process has used so far.
+/// Resources used by a process so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     pub(super) cpu: Duration,
@@ -24,11 +28,30 @@ impl Process {
     pub(super) fn start(mut command: Command, log: &Path) -> Result<Self, Failure> {
         let file = File::options().create(true).append(true).open(log).context(|| format!("could not write {}", log.display()))?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).spawn();
-        Ok(Self(child.context(|| format!("could not start {command:?}"))?))
+        let child = child.context(|| format!("could not start {}", command.get_program().display()))?;
+        Ok(Self { child: Mutex::new(child), log: log.to_owned() })
+    }
+
+    /// Fails if the process has ended.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        match self.child().try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                let last = std::fs::read_to_string(&self.log).unwrap_or_default();
+                let last = last.lines().next_back().unwrap_or("nothing");
+                Err(Failure::new(format!("the operator has ended ({status}); the last line that it wrote: {last}")))
+            }
+            Err(error) => Err(Failure::new(format!("the operator cannot be observed: {error}"))),
+        }
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn usage(&self) -> Result<Usage, Failure> {
-        let folder = format!("/proc/{}", self.0.id());
+        self.check()?;
+        let folder = format!("/proc/{}", self.child().id());
         let read = |file: &str| std::fs::read_to_string(format!("{folder}/{file}")).context(|| "the operator has ended".to_owned());
         let (stat, status) = (read("stat")?, read("status")?);
         usage(&stat, &status).ok_or_else(|| Failure::new(format!("{folder} cannot be read")))
@@ -37,8 +60,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let mut child = self.child();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 

@@ -159,9 +159,10 @@ impl Yard {
     }
 
     /// Waits until the NodeSet counts this many ready workers, and each shows the state of its Slurm node.
-    pub(super) async fn until_settled(&self, cluster: &Cluster, workers: u32) -> Result<Duration, Failure> {
+    pub(super) async fn until_settled(&self, operator: &Process, cluster: &Cluster, workers: u32) -> Result<Duration, Failure> {
         let began = Instant::now();
         until(&format!("{workers} workers in {}", cluster.namespace), async || {
+            operator.check()?;
             let nodeset = self.nodeset(cluster).await?;
             let count = |field: &str| nodeset["status"][field].as_u64().unwrap_or_default();
             let found = (count("readyReplicas"), count("slurmIdle"));
@@ -173,6 +174,16 @@ impl Yard {
         })
         .await?;
         Ok(began.elapsed())
+    }
+
+    /// Waits until each node in Slurm has its comment.
+    pub(super) async fn until_described(&self, operator: &Process, cluster: &Cluster) -> Result<(), Failure> {
+        until("a comment on each node", async || {
+            operator.check()?;
+            let bare = cluster.sim.world(|world| world.nodes.values().filter(|node| node.comment.is_empty()).count());
+            Ok(if bare == 0 { Ok(()) } else { Err(format!("{bare} have none")) })
+        })
+        .await
     }
 }
 

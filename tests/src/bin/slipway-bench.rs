@@ -18,7 +18,7 @@ struct Args {
     /// Run only this scenario.
     #[arg(long)]
     scenario: Option<String>,
-    /// Number of workers, in place of the scenario's own.
+    /// Number of workers (of clusters in `clusters` and `bad-neighbour`), in place of the scenario's own.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     workers: Option<u32>,
     /// Folder for the figures: `bench.json`, `bench.svg` and `bench.md`.

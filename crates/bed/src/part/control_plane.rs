@@ -10,7 +10,7 @@ use crate::timer;
 /// Client rate limits. Without these the controller manager alone takes 4 to 6 seconds longer to start its controllers.
 const FAST: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
 
-/// Audit policy: every write is recorded with user, object and response. Of reads, only those of service accounts are: benchmarks count the operator's.
+/// Audit policy: every write is recorded with user, object and response. Of reads, only those of the operator are: benchmarks count them.
 pub const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy

@@ -27,7 +27,7 @@ pub struct Limits {
     pub at_once: u32,
     pub per_second: u32,
     pub burst: u32,
-    /// The same for calls about single records, each of which takes slurmctld well below a millisecond.
+    /// The same for calls about single records, which cost slurmctld little.
     pub records_per_second: u32,
 }
 

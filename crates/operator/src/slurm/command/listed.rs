@@ -11,8 +11,8 @@ use slipway_slurm::{
 };
 use tokio::time::Instant;
 
-/// Age up to which a list serves for the next of many commands in a row: with a reason or an attribute of its own for each of 500 nodes, reading it for
-/// each would take minutes.
+/// Age up to which a list serves for the next of many commands in a row: with a reason or an attribute of its own, 500 nodes would
+/// otherwise mean 500 readings of all nodes.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 
 /// The last list, and what was written since.

@@ -50,7 +50,7 @@ fn should_protect(worker: &Worker, protects: bool) -> bool {
 /// The end of the last job that the pod should show.
 ///
 /// With many jobs on a node it moves with each of them. So it is exact only at first; later it may be late, never early, by up to half of the remaining
-/// time. Decisions of our own use what Slurm reports.
+/// time or two minutes. Decisions of our own use what Slurm reports.
 fn deadline(worker: &Worker, now: Timestamp) -> Option<String> {
     let shown = worker.shown.deadline.as_ref();
     match worker.in_slurm.finish {
