@@ -44,7 +44,7 @@ async fn scene() -> Scene {
     let signer = Arc::new(Signer::new("slurm", clock, || Ok(SecretSlice::from(KEY.to_vec()))));
     let calls = Arc::new(Calls::default());
     let http = Arc::new(Http::new(&served.url(), None).unwrap());
-    let limits = Limits { total: Duration::from_millis(500), ..Limits::default() };
+    let limits = Limits { total: Duration::from_millis(500), queue: Duration::from_millis(500), ..Limits::default() };
     let client = Client::new(http, Arc::clone(&signer) as _, Arc::clone(&calls) as _, limits);
     Scene { sim, served, signer, calls, client }
 }

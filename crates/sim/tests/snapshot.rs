@@ -226,6 +226,50 @@ async fn a_long_queue_is_read_seldom_and_an_end_is_still_seen() {
     assert!(scene.is_busy("worker-1").is_no());
 }
 
+/// Starts two jobs on each worker but the last 20, and returns them.
+fn fill(scene: &Scene, workers: u32) -> Vec<u64> {
+    let start = |index: u32| scene.sim.world(|world| world.run_now(&format!("worker-{}", index % (workers - 20)), "all", 60));
+    scene.sim.world(|world| world.nodes.values_mut().for_each(|node| node.cpus = 100));
+    (0..(workers - 20) * 2).map(start).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_cluster_at_work_is_read_by_its_size_and_a_job_on_a_free_node_is_seen_as_soon() {
+    let scene = Scene::of(1_000);
+    let mut jobs = fill(&scene, 1_000);
+    pass(60).await;
+    let (nodes, queues) = (scene.sim.whole_lists("nodes"), scene.sim.whole_lists("jobs"));
+    for round in 0..20 {
+        let free = format!("worker-{}", 980 + round);
+        scene.sim.world(|world| world.run_now(&free, "all", 60));
+        let started = Instant::now();
+        while !scene.is_busy(&free).is_yes() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(started.elapsed() <= Duration::from_secs(3), "{free}");
+        }
+        let old = std::mem::replace(&mut jobs[round], scene.sim.world(|world| world.run_now("worker-0", "all", 60)));
+        scene.sim.world(|world| world.end_job(old, "COMPLETED"));
+        tokio::time::sleep(Duration::from_secs(3).saturating_sub(started.elapsed())).await;
+    }
+    let (nodes, queues) = (scene.sim.whole_lists("nodes") - nodes, scene.sim.whole_lists("jobs") - queues);
+    assert!(nodes <= 16, "{nodes} lists of nodes in a minute");
+    assert!(queues <= 2, "{queues} lists of jobs in a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_node_whose_job_ends_does_not_wait_for_the_next_reading_of_a_long_queue() {
+    let scene = Scene::of(400);
+    let jobs = fill(&scene, 400);
+    pass(60).await;
+    scene.client.update_node(&name("worker-7"), &NodeUpdate::drain("x")).await.unwrap();
+    scene.sim.world(|world| jobs.iter().skip(7).step_by(380).for_each(|job| world.end_job(*job, "COMPLETED")));
+    let ended = Instant::now();
+    while !scene.is_drained("worker-7").is_yes() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(ended.elapsed() <= Duration::from_secs(15), "{:?}", scene.is_drained("worker-7"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_speaks_for_another_cluster_is_not_believed_until_it_is_back() {
     let scene = Scene::of(3);

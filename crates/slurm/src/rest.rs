@@ -12,6 +12,7 @@ mod cluster;
 mod endpoint;
 pub mod errno;
 pub mod error;
+pub mod kept;
 pub mod list;
 pub mod model;
 pub mod split;

@@ -6,13 +6,16 @@
 mod answer;
 mod jobs;
 mod keeper;
+mod nodes;
 mod pace;
 mod poll;
+mod probe;
 mod queue;
 mod table;
 
 pub use answer::{Answer, Deadline, Why};
 pub use jobs::Jobs;
 pub use keeper::{Handle, Keeper};
+pub use nodes::Nodes;
 pub use pace::Pace;
-pub use table::{Nodes, Snapshot};
+pub use table::Snapshot;

@@ -63,7 +63,7 @@ async fn nodes_are_read() {
     for version in Version::NEWEST_FIRST {
         let mut nodes = Vec::new();
         let gated = client(version, "nodes").nodes(None, |node| nodes.push(node)).await.unwrap();
-        assert!(matches!(gated, Gated::Whole { gate: Some(_) }), "{version}: {gated:?}");
+        assert!(matches!(gated, Gated::Whole { gate: Some(_), .. }), "{version}: {gated:?}");
         nodes.sort_by(|one, other| one.name.cmp(&other.name));
         let [idle, draining] = nodes.as_slice() else { panic!("{version}: {nodes:?}") };
         assert_eq!((idle.name.as_str(), idle.state.to_string().as_str()), ("worker-0", "IDLE+DYNAMIC_NORM"));
@@ -98,7 +98,7 @@ async fn jobs_are_read() {
 async fn no_change_is_told_apart_from_an_empty_table() {
     for version in Version::NEWEST_FIRST {
         let gate = match client(version, "nodes").nodes(None, |_| ()).await.unwrap() {
-            Gated::Whole { gate } => gate,
+            Gated::Whole { gate, .. } => gate,
             Gated::Unchanged => panic!("{version}"),
         };
         assert_eq!(client(version, "nodes-unchanged").nodes(gate, |_| ()).await.unwrap(), Gated::Unchanged);

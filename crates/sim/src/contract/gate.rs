@@ -27,7 +27,7 @@ async fn ask(bench: &Bench, table: Table, since: Option<Gate>) -> Result<Gated, 
 
 async fn gate_of(bench: &Bench, table: Table) -> Result<Gate, String> {
     match fine(ask(bench, table, None).await)? {
-        Gated::Whole { gate: Some(gate) } => Ok(gate),
+        Gated::Whole { gate: Some(gate), .. } => Ok(gate),
         other => Err(format!("{table:?} gives no moment: {other:?}")),
     }
 }

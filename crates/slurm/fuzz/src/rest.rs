@@ -148,7 +148,7 @@ async fn ask(client: &Client, asked: Asked) -> Result<(), RestError> {
                 let text = serde_json::to_string(node).expect("a node can be written");
                 assert_eq!(serde_json::from_str::<slipway_slurm::rest::model::Node>(&text).ok().as_ref(), Some(node), "{text}");
             }
-            if let Gated::Whole { gate } = gated {
+            if let Gated::Whole { gate, .. } = gated {
                 client.nodes(gate, |_| ()).await.map(drop)?;
             }
             Ok(())

@@ -11,6 +11,8 @@ use super::split::{Piece, SplitError, Splitter};
 const MAX_TEXT: usize = 400;
 /// Maximum bytes read of a response that is not JSON.
 const MAX_PLAIN: usize = 4096;
+/// Maximum bytes of a response besides its list.
+const MAX_FIELDS: usize = 16 << 20;
 
 /// Reason why a piece cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,8 @@ pub enum ReadError {
     Split(#[from] SplitError),
     #[error("{0}")]
     Json(#[from] serde_json::Error),
+    #[error("it has more than {} MiB besides its list", MAX_FIELDS >> 20)]
+    TooLong,
 }
 
 /// A complete response, whatever its content.
@@ -37,6 +41,7 @@ pub struct Reader {
     http: u16,
     form: Form,
     fields: Map<String, Value>,
+    fields_size: usize,
     bytes: u64,
 }
 
@@ -49,7 +54,7 @@ impl Reader {
     /// For a response whose list has the key `wanted`.
     pub fn new(http: u16, is_json: bool, wanted: &'static str) -> Self {
         let form = if is_json { Form::Json(Splitter::new(wanted)) } else { Form::Plain(Vec::new()) };
-        Self { http, form, fields: Map::new(), bytes: 0 }
+        Self { http, form, fields: Map::new(), fields_size: 0, bytes: 0 }
     }
 
     /// Reads the next bytes; passes each element of the list to `take`.
@@ -64,6 +69,10 @@ impl Reader {
             Form::Json(splitter) => splitter.feed(chunk, |piece| match piece {
                 Piece::Element(text) => Ok(take(text)?),
                 Piece::Field(key, text) => {
+                    self.fields_size += key.len() + text.len();
+                    if self.fields_size > MAX_FIELDS {
+                        return Err(ReadError::TooLong);
+                    }
                     self.fields.insert(key.to_owned(), serde_json::from_slice(text)?);
                     Ok(())
                 }
@@ -73,7 +82,7 @@ impl Reader {
 
     /// The result: a response, or the error. `path` is the requested path.
     pub fn finish(self, path: &str) -> Result<Answer, RestError> {
-        let Self { http, form, mut fields, bytes } = self;
+        let Self { http, form, mut fields, bytes, .. } = self;
         let splitter = match form {
             Form::Plain(_) if http == 304 => {
                 return Ok(Answer { http, found: false, envelope: Envelope::default(), fields, bytes });

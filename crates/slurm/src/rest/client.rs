@@ -24,6 +24,8 @@ use super::version::Version;
 pub struct Limits {
     /// From the wait for a free slot to the last byte of the response.
     pub total: Duration,
+    /// The same for the queue: 50,000 jobs are 250 MB.
+    pub queue: Duration,
     pub at_once: u32,
     pub per_second: u32,
     pub burst: u32,
@@ -34,7 +36,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         // Ten per second are 0.1 % of what slurmctld can serve. The burst allows a hundred single node reads at once after a restart.
-        Self { total: Duration::from_secs(10), at_once: 4, per_second: 10, burst: 100, records_per_second: 200 }
+        Self { total: Duration::from_secs(10), queue: Duration::from_secs(30), at_once: 4, per_second: 10, burst: 100, records_per_second: 200 }
     }
 }
 
@@ -125,9 +127,9 @@ impl Client {
             Err(paused) => Err(paused),
             Ok(leave) => {
                 let has_turn = AtomicBool::new(false);
-                let bounded = tokio::time::timeout(self.limits.total, self.call_with_token(version, ask, take, &has_turn)).await;
+                let total = if kind == CallKind::ListJobs { self.limits.queue } else { self.limits.total };
+                let bounded = tokio::time::timeout(total, self.call_with_token(version, ask, take, &has_turn)).await;
                 let answer = bounded.unwrap_or_else(|_| {
-                    let total = self.limits.total;
                     Err(if has_turn.load(Ordering::SeqCst) { RestError::TimedOut(total) } else { RestError::NoTurn(total) })
                 });
                 leave.ended(&answer, Instant::now());

@@ -127,7 +127,7 @@ impl Client {
         if !answer.found {
             return Err(RestError::Unreadable(format!("it has no `{wanted}`")));
         }
-        Ok(Gated::Whole { gate: Gate::of(answer.envelope.last_update) })
+        Ok(Gated::Whole { gate: Gate::of(answer.envelope.last_update), bytes: answer.bytes })
     }
 
     async fn one<T: DeserializeOwned + Send>(

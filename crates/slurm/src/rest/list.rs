@@ -23,8 +23,18 @@ impl Gate {
 pub enum Gated {
     /// Nothing changed since the gate; no element was sent.
     Unchanged,
-    /// The whole table was sent; `None` if the server gave no timestamp for the next request.
-    Whole { gate: Option<Gate> },
+    /// The whole table was sent, in so many bytes; the gate is `None` if the server gave no timestamp for the next request.
+    Whole { gate: Option<Gate>, bytes: u64 },
+}
+
+impl Gated {
+    /// Size of what was sent, or `None` if nothing changed.
+    pub fn bytes(self) -> Option<u64> {
+        match self {
+            Self::Unchanged => None,
+            Self::Whole { bytes, .. } => Some(bytes),
+        }
+    }
 }
 
 /// Several nodes in one request: a hostlist expression that slurmctld expands.

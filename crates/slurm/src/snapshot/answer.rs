@@ -15,6 +15,8 @@ pub enum Why {
     Stale { age: Duration, trouble: String },
     /// The list lacks nodes that it had before, and nothing else confirms that they are gone.
     Partial { missing: usize },
+    /// The queue was read before this node became free.
+    QueueBehind(String),
     /// Slurm's data about the job or node cannot be interpreted.
     Unclear(String),
 }
@@ -25,6 +27,7 @@ impl fmt::Display for Why {
             Self::NeverRead(trouble) => write!(out, "Slurm was never read: {trouble}"),
             Self::Stale { trouble, .. } => write!(out, "Slurm was not read for too long: {trouble}"),
             Self::Partial { missing } => write!(out, "{missing} nodes are suddenly missing in Slurm's list, which may be incomplete"),
+            Self::QueueBehind(node) => write!(out, "Slurm's queue has not been read since node `{node}` became free"),
             Self::Unclear(what) => out.write_str(what),
         }
     }

@@ -59,6 +59,8 @@ impl Gates {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub nodes: Instant,
+    /// Of the nodes that can get a job.
+    pub probe: Instant,
     pub jobs: Instant,
     pub reservations: Instant,
     pub audit: Instant,
@@ -131,7 +133,7 @@ impl Keeper {
             pace,
             snapshot,
             gates: Gates { distrusted_until: None, untruths: 0, nodes: None, jobs: None, reservations: None },
-            due: Due { nodes: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
+            due: Due { nodes: now, probe: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
             known: BTreeSet::new(),
             loss_since: None,
             nodes_took: Duration::ZERO,
@@ -147,7 +149,7 @@ impl Keeper {
     pub async fn run(mut self) {
         loop {
             self.note_outdated_queue();
-            let mut next = self.due.nodes.min(self.due.reservations);
+            let mut next = self.due.nodes.min(self.due.probe).min(self.due.reservations);
             if !self.queue.is_being_read() {
                 next = next.min(self.due.jobs);
             }
@@ -179,6 +181,9 @@ impl Keeper {
             if self.due.nodes.min(self.due.reservations) <= started {
                 let read = self.read_due(started).await;
                 self.note(read, started);
+            } else if self.due.probe <= started {
+                let read = self.probe().await;
+                self.note(read, started);
             }
             // After the nodes: what changed there makes the queue due.
             self.note_outdated_queue();
@@ -207,8 +212,8 @@ impl Keeper {
     /// Records the result of a read. After a failure everything backs off.
     fn note(&mut self, read: Result<(), RestError>, started: Instant) {
         if let Some(later) = self.failing.note(read, started, &self.pace) {
-            let Due { nodes, jobs, reservations, .. } = &mut self.due;
-            for due in [nodes, jobs, reservations] {
+            let Due { nodes, probe, jobs, reservations, .. } = &mut self.due;
+            for due in [nodes, probe, jobs, reservations] {
                 *due = (*due).max(later);
             }
         }

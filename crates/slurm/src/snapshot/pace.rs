@@ -10,6 +10,11 @@ use crate::rest::RestError;
 const BREATH: Duration = Duration::from_millis(500);
 /// Full reads of a large table may take at most one part in this many of the time.
 const SHARE: u32 = 20;
+/// Bytes of nodes and of the queue that are read in a second on average, if they change all the time.
+const NODES_PER_SECOND: u64 = 400_000;
+const QUEUE_PER_SECOND: u64 = 200_000;
+/// Maximum wait between two reads of a long queue.
+const LONGEST_FOR_QUEUE: Duration = Duration::from_mins(4);
 
 /// Polling intervals. An idle cluster costs 24 + 3 + 1 small calls a minute.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +59,16 @@ impl Pace {
     /// Wait between full reads that take this long, so that large tables are not read all the time.
     pub(super) fn share_of(&self, took: Duration) -> Duration {
         (took * SHARE).min(self.good_for / 2)
+    }
+
+    /// Wait between full reads of nodes of this size.
+    pub(super) fn for_nodes(&self, bytes: u64) -> Duration {
+        Duration::from_millis(bytes.saturating_mul(1_000) / NODES_PER_SECOND).min(self.good_for / 2)
+    }
+
+    /// Wait between reads of a queue of this size that nobody waits for.
+    pub(super) fn for_queue(bytes: u64) -> Duration {
+        Duration::from_millis(bytes.saturating_mul(1_000) / QUEUE_PER_SECOND).min(LONGEST_FOR_QUEUE)
     }
 }
 

@@ -11,6 +11,7 @@ use super::keeper::Keeper;
 use super::queue::Ended;
 use crate::name::NodeName;
 use crate::rest::RestError;
+use crate::rest::kept::Kept;
 use crate::rest::list::Gated;
 use crate::rest::model::Node;
 
@@ -23,10 +24,12 @@ impl Keeper {
     pub(super) async fn read_nodes(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
         let since = self.gates.nodes.filter(|_| self.gates.are_trusted());
-        let mut fresh = Vec::new();
-        let gated = self.client.nodes(since, |node| fresh.push(node)).await?;
+        let mut kept = Kept::default();
+        let gated = self.client.nodes(since, |node| kept.push(node)).await?;
+        let fresh = kept.finish()?;
         self.due.nodes = started + self.pace.nodes.saturating_sub(self.nodes_took).max(self.pace.nodes / 4);
-        let Gated::Whole { gate } = gated else {
+        self.due.probe = self.due.nodes;
+        let Gated::Whole { gate, bytes } = gated else {
             self.snapshot.nodes.at = Some(started);
             return if self.due.audit <= started { self.audit_gate().await } else { Ok(()) };
         };
@@ -35,20 +38,23 @@ impl Keeper {
         self.take_nodes(fresh, started).await?;
         // While nodes are missing, the next read must be a full one.
         self.gates.nodes = gate.filter(|_| self.snapshot.nodes.table.missing == 0);
-        self.due.nodes = started + self.wait_for_nodes();
+        self.due.nodes = started + self.wait_for_nodes(bytes);
+        self.due.probe = started + self.pace.nodes;
         // Where no node is busy and none was, no job has started or ended.
         self.queue.is_outdated |= before.is_any_busy() || self.snapshot.nodes.table.is_any_busy();
         self.due.audit = self.due.audit.min(started + self.pace.share_of(self.nodes_took).max(self.pace.confirm));
         Ok(())
     }
 
-    /// Wait after a full read of the nodes. A new job must be seen soon, so a large table is read often while it changes; but rarely while gates cannot
-    /// be trusted and each read is a full one, unless nodes are missing, because nothing can be decided then.
-    fn wait_for_nodes(&self) -> Duration {
+    /// Wait after a full read of the nodes. A new job must be seen soon, so a large table is read often while it changes, unless those nodes that can get
+    /// one are few and are probed in between; but rarely while gates cannot be trusted and each read is a full one, unless nodes are missing, because
+    /// nothing can be decided then.
+    fn wait_for_nodes(&self, bytes: u64) -> Duration {
         let (took, pace) = (self.nodes_took, self.pace.nodes);
         let is_urgent = self.snapshot.nodes.table.missing > 0;
         if self.gates.are_trusted() || is_urgent {
-            pace.saturating_sub(took).max(took * 2)
+            let soon = pace.saturating_sub(took).max(took * 2);
+            if self.can_probe() && !is_urgent { soon.max(self.pace.for_nodes(bytes)) } else { soon }
         } else {
             self.pace.without_gates.max(self.pace.share_of(took))
         }
@@ -56,7 +62,7 @@ impl Keeper {
 
     /// Stores a list, after checking if the nodes missing from it are really gone.
     async fn take_nodes(&mut self, fresh: Vec<Node>, read_at: Instant) -> Result<(), RestError> {
-        let mut nodes = self.snapshot.nodes.table.updated(fresh);
+        let mut nodes = self.snapshot.nodes.table.updated(fresh, read_at);
         let listed: BTreeSet<String> = nodes.iter().map(|node| node.name.clone()).collect();
         let mut gone: Vec<String> = self.known.difference(&listed).cloned().collect();
         self.known.extend(listed);
@@ -68,7 +74,7 @@ impl Keeper {
                     Ok(None) => drop(self.known.remove(&name)),
                     Ok(Some(node)) => {
                         // Slurm has it, so the list was incomplete: nodes that we never knew may be missing too.
-                        nodes = nodes.with(&name, Some(node));
+                        nodes = nodes.with(vec![node], read_at);
                         gone.push(name);
                     }
                     Err(error) => {
@@ -123,8 +129,9 @@ impl Keeper {
     /// Checks the server's report that nothing changed.
     async fn audit_gate(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
-        let mut fresh = Vec::new();
-        let whole = self.client.nodes(None, |node| fresh.push(node)).await?;
+        let mut kept = Kept::default();
+        let whole = self.client.nodes(None, |node| kept.push(node)).await?;
+        let fresh = kept.finish()?;
         self.due.audit = started + self.pace.audit;
         let told = |node: &Node| (node.name.clone(), node.state.clone(), node.reason.clone(), node.comment.clone());
         // A missing node proves nothing about the gate: Slurm does not always count a deletion as a change.
@@ -144,7 +151,7 @@ impl Keeper {
                 self.due.audit = started + pause;
             }
         }
-        if let Gated::Whole { gate } = whole {
+        if let Gated::Whole { gate, .. } = whole {
             self.take_nodes(fresh, started).await?;
             self.gates.nodes = gate.filter(|_| self.snapshot.nodes.table.missing == 0);
         }
@@ -157,7 +164,8 @@ impl Keeper {
     /// Makes the queue due if its nodes changed.
     pub(super) fn note_outdated_queue(&mut self) {
         if self.queue.is_outdated && !self.queue.is_being_read() {
-            self.due.jobs = self.due.jobs.min(self.queue.earliest.max(Instant::now()));
+            let earliest = self.queue.earliest(self.snapshot.is_queue_needed());
+            self.due.jobs = self.due.jobs.min(earliest.max(Instant::now()));
         }
     }
 
@@ -170,10 +178,13 @@ impl Keeper {
     /// Stores what a read brought.
     pub(super) fn take_queue(&mut self, ended: Ended) {
         let Ended { started, took, outcome } = ended;
-        self.queue.note_duration(started, took, &self.pace);
+        let bytes = outcome.as_ref().ok().and_then(|(gated, _)| gated.bytes());
+        self.queue.note_cost(started, took, bytes, &self.pace);
+        self.due.jobs = self.due.jobs.max(self.queue.earliest(false));
+        self.snapshot.queue_good_for = self.pace.good_for + self.queue.interval() * 2;
         let outcome = outcome.map(|(gated, jobs)| {
             self.snapshot.jobs.at = Some(started);
-            if let Gated::Whole { gate } = gated {
+            if let Gated::Whole { gate, .. } = gated {
                 self.gates.jobs = gate;
                 if !jobs.iter().eq(self.snapshot.jobs.table.iter()) {
                     self.snapshot.jobs.table = Arc::new(Jobs::of(jobs));
@@ -182,7 +193,7 @@ impl Keeper {
         });
         if let Some(later) = self.queue.failing.note(outcome, started, &self.pace) {
             self.due.jobs = later;
-            self.queue.earliest = self.queue.earliest.max(later);
+            self.queue.put_off(later);
         }
         self.note_trouble();
     }
@@ -190,11 +201,12 @@ impl Keeper {
     pub(super) async fn read_reservations(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
         let since = self.gates.reservations.filter(|_| self.gates.are_trusted());
-        let mut reservations = Vec::new();
-        let gated = self.client.reservations(since, |reservation| reservations.push(reservation)).await?;
+        let mut kept = Kept::default();
+        let gated = self.client.reservations(since, |reservation| kept.push(reservation)).await?;
+        let reservations = kept.finish()?;
         self.due.reservations = started + self.pace.reservations;
         self.snapshot.reservations.at = Some(started);
-        if let Gated::Whole { gate } = gated {
+        if let Gated::Whole { gate, .. } = gated {
             self.gates.reservations = gate;
             if reservations != *self.snapshot.reservations.table {
                 self.snapshot.reservations.table = Arc::new(reservations);

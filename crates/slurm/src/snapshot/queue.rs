@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::pace::{Failing, Pace};
+use crate::rest::kept::Kept;
 use crate::rest::list::{Gate, Gated};
 use crate::rest::model::QueuedJob;
 use crate::rest::{Client, RestError};
@@ -21,8 +22,13 @@ pub(super) struct Queue {
     reading: Option<AbortOnDropHandle<Ended>>,
     /// Nodes changed since the last read began.
     pub(super) is_outdated: bool,
-    /// Earliest time for a read without a request.
-    pub(super) earliest: Instant,
+    /// Start of the last read.
+    started: Instant,
+    /// Wait from there to a read that something waits for, and to any other.
+    pause: Duration,
+    interval: Duration,
+    /// Not before this time, after a failure.
+    not_before: Instant,
     /// Duration of the last read.
     took: Duration,
     pub(super) failing: Failing,
@@ -37,7 +43,7 @@ pub(super) struct Ended {
 
 impl Queue {
     pub(super) fn new(now: Instant) -> Self {
-        Self { reading: None, is_outdated: false, earliest: now, took: Duration::ZERO, failing: Failing::default() }
+        Self { reading: None, is_outdated: false, started: now, pause: Duration::ZERO, interval: Duration::ZERO, not_before: now, took: Duration::ZERO, failing: Failing::default() }
     }
 
     pub(super) fn is_being_read(&self) -> bool {
@@ -53,10 +59,27 @@ impl Queue {
         self.took <= SHORT
     }
 
-    /// Notes the duration of a read, and so the time of the next.
-    pub(super) fn note_duration(&mut self, started: Instant, took: Duration, pace: &Pace) {
-        self.took = took;
-        self.earliest = if self.is_short() { started } else { started + pace.share_of(took) };
+    /// Notes the cost of a read, and so the time of the next; `None` for the size if nothing was sent.
+    pub(super) fn note_cost(&mut self, started: Instant, took: Duration, bytes: Option<u64>, pace: &Pace) {
+        (self.started, self.took) = (started, took);
+        self.pause = if self.is_short() { Duration::ZERO } else { pace.share_of(took) };
+        self.interval = bytes.map_or(self.interval, Pace::for_queue);
+    }
+
+    /// Waits until then after a failure.
+    pub(super) fn put_off(&mut self, until: Instant) {
+        self.not_before = until;
+    }
+
+    /// Earliest time for a read without a request.
+    pub(super) fn earliest(&self, is_needed: bool) -> Instant {
+        let wait = if is_needed { self.pause } else { self.pause.max(self.interval) };
+        (self.started + wait).max(self.not_before)
+    }
+
+    /// Interval of reads that nothing waits for.
+    pub(super) fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// Makes the queue due; a read in progress is given up.
@@ -81,12 +104,12 @@ impl Queue {
 /// Reads the queue, without ended jobs.
 async fn read(client: Arc<Client>, since: Option<Gate>) -> Ended {
     let started = Instant::now();
-    let mut jobs = Vec::new();
+    let mut kept = Kept::default();
     let keep = |job: QueuedJob| {
         if !job.job_state.is_terminal() {
-            jobs.push(job);
+            kept.push(job);
         }
     };
     let gated = client.queue(since, keep).await;
-    Ended { started, took: started.elapsed(), outcome: gated.map(|gated| (gated, jobs)) }
+    Ended { started, took: started.elapsed(), outcome: gated.and_then(|gated| Ok((gated, kept.finish()?))) }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, Deadline, Why};
 use super::jobs::Jobs;
+use super::nodes::{Nodes, has_job};
 use crate::rest::model::{Node, NodeState, Number, Reservation};
 
 /// Error message before the first read.
@@ -15,91 +16,6 @@ const UNTRIED: &str = "no reading was tried yet";
 
 /// Maximum age of the reservations. They are read once a minute, and right after each write of ours.
 const RESERVATIONS_GOOD_FOR: Duration = Duration::from_secs(150);
-
-/// Slurm's nodes, by name.
-#[derive(Clone, Debug, Default)]
-pub struct Nodes {
-    /// Sorted by name.
-    list: Vec<Arc<Node>>,
-    /// Nodes that disappeared from the list without confirmation.
-    pub missing: usize,
-}
-
-impl Nodes {
-    /// A table with a new list; unchanged records stay the same object, so that comparing two tables is cheap.
-    pub(super) fn updated(&self, fresh: Vec<Node>) -> Self {
-        let mut list: Vec<Arc<Node>> = fresh
-            .into_iter()
-            .map(|node| match self.shared(&node.name) {
-                Some(old) if **old == node => Arc::clone(old),
-                _ => Arc::new(node),
-            })
-            .collect();
-        list.sort_by(|one, other| one.name.cmp(&other.name));
-        list.dedup_by(|one, other| one.name == other.name);
-        Self { list, missing: 0 }
-    }
-
-    /// A table with one record replaced, added or (`None`) removed.
-    pub(super) fn with(&self, name: &str, node: Option<Node>) -> Self {
-        let mut list = self.list.clone();
-        let place = list.binary_search_by(|known| known.name.as_str().cmp(name));
-        match (place, node) {
-            (Ok(at), Some(node)) if *list[at] == node => {}
-            (Ok(at), Some(node)) => list[at] = Arc::new(node),
-            (Err(at), Some(node)) => list.insert(at, Arc::new(node)),
-            (Ok(at), None) => drop(list.remove(at)),
-            (Err(_), None) => {}
-        }
-        Self { list, missing: self.missing }
-    }
-
-    pub fn get(&self, name: &str) -> Option<&Node> {
-        self.shared(name).map(|node| &**node)
-    }
-
-    pub(super) fn shared(&self, name: &str) -> Option<&Arc<Node>> {
-        self.list.binary_search_by(|node| node.name.as_str().cmp(name)).ok().map(|at| &self.list[at])
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Node> {
-        self.list.iter().map(|node| &**node)
-    }
-
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
-    /// True if a job is on any node.
-    pub(super) fn is_any_busy(&self) -> bool {
-        self.list.iter().any(|node| node.state.is_busy() || node.alloc_cpus > 0)
-    }
-
-    /// Names of nodes that were added, removed or changed since the other table, sorted.
-    pub fn changes_since(&self, before: &Self) -> Vec<String> {
-        let (mut old, mut new) = (before.list.iter().peekable(), self.list.iter().peekable());
-        let mut changed = Vec::new();
-        loop {
-            let order = match (old.peek(), new.peek()) {
-                (None, None) => return changed,
-                (Some(_), None) => std::cmp::Ordering::Less,
-                (None, Some(_)) => std::cmp::Ordering::Greater,
-                (Some(old), Some(new)) => old.name.cmp(&new.name),
-            };
-            let gone = if order.is_le() { old.next() } else { None };
-            let come = if order.is_ge() { new.next() } else { None };
-            match (gone, come) {
-                (Some(one), Some(other)) if Arc::ptr_eq(one, other) || one == other => {}
-                (Some(node), _) | (None, Some(node)) => changed.push(node.name.clone()),
-                (None, None) => return changed,
-            }
-        }
-    }
-}
 
 /// A table and the time when it was last confirmed, by a monotonic clock.
 #[derive(Clone, Debug)]
@@ -122,13 +38,15 @@ pub struct Snapshot {
     pub(super) reservations: Read<Vec<Reservation>>,
     /// Error since the last successful read.
     pub(super) trouble: String,
-    /// Maximum age of a table that still answers questions.
+    /// Maximum age of the nodes that still answer questions.
     pub(super) good_for: Duration,
+    /// The same of the queue. It is longer if the queue is: reading it often would cost too much.
+    pub(super) queue_good_for: Duration,
 }
 
 impl Snapshot {
     pub(super) fn empty(good_for: Duration) -> Self {
-        Self { nodes: Read::default(), jobs: Read::default(), reservations: Read::default(), trouble: UNTRIED.to_owned(), good_for }
+        Self { nodes: Read::default(), jobs: Read::default(), reservations: Read::default(), trouble: UNTRIED.to_owned(), good_for, queue_good_for: good_for }
     }
 
     /// The nodes of the last read, whatever its age.
@@ -173,8 +91,8 @@ impl Snapshot {
 
     /// Time for which nodes and queue stay fresh without another read, or `None` if one of them is not fresh.
     pub fn fresh_for(&self, now: Instant) -> Option<Duration> {
-        let age = self.age(now)?.max(self.queue_age(now)?);
-        self.good_for.checked_sub(age)
+        let nodes = self.good_for.checked_sub(self.age(now)?)?;
+        Some(nodes.min(self.queue_good_for.checked_sub(self.queue_age(now)?)?))
     }
 
     /// True if the nodes are fresh and complete.
@@ -204,13 +122,13 @@ impl Snapshot {
         }
     }
 
-    /// A job is on the node. *No* needs both the node's state and the queue, fresh and readable.
+    /// A job is on the node. *No* needs both the node's state and the queue, fresh and readable: a suspended job does not show on its nodes.
     pub fn is_busy(&self, name: &str, now: Instant) -> Answer {
         let node = match self.node(name, now) {
             Ok(node) => node,
             Err(why) => return Answer::Unknown(why),
         };
-        if node.is_some_and(|node| node.state.is_busy() || node.alloc_cpus > 0) {
+        if node.is_some_and(has_job) {
             return Answer::Yes;
         }
         if let Some(node) = node.filter(|node| !node.state.is_clear()) {
@@ -221,8 +139,19 @@ impl Snapshot {
             Err(why) => Answer::Unknown(why),
             Ok((jobs, _)) if !jobs.is_empty() => Answer::Yes,
             Ok((_, true)) => Answer::Unknown(Why::Unclear("a running job has a list of nodes that cannot be read".to_owned())),
+            Ok(_) if self.is_queue_behind(name) => Answer::Unknown(Why::QueueBehind(name.to_owned())),
             Ok(_) => Answer::No,
         }
+    }
+
+    /// True if the node became free after the queue was read: one of its jobs may be suspended since.
+    fn is_queue_behind(&self, name: &str) -> bool {
+        self.nodes.table.free_since(name).is_some_and(|since| self.jobs.at.is_none_or(|at| at < since))
+    }
+
+    /// True if a drained node is free according to its record, and only the queue can confirm it.
+    pub(super) fn is_queue_needed(&self) -> bool {
+        self.nodes.table.iter().any(|node| node.state.is_drained() && self.is_queue_behind(&node.name))
     }
 
     /// The node's slurmd started or reread its files at `moment` or later, by the server's clock. One that does not respond counts as *no*: it may
@@ -273,25 +202,21 @@ impl Snapshot {
 
     /// The nodes, if they are fresh; some may be missing.
     pub fn fresh_nodes(&self, now: Instant) -> Result<&Nodes, Why> {
-        self.fresh(&self.nodes, now)
+        self.fresh(&self.nodes, self.good_for, now)
     }
 
     /// The queue, if it is fresh.
     pub fn fresh_jobs(&self, now: Instant) -> Result<&Jobs, Why> {
-        self.fresh(&self.jobs, now)
+        self.fresh(&self.jobs, self.queue_good_for, now)
     }
 
     /// The reservation of this name, or `None` if there is none. Fails if the reservations are not fresh.
     pub fn reservation(&self, name: &str, now: Instant) -> Result<Option<&Reservation>, Why> {
-        let reservations = self.fresh_for_so_long(&self.reservations, RESERVATIONS_GOOD_FOR, now)?;
+        let reservations = self.fresh(&self.reservations, RESERVATIONS_GOOD_FOR, now)?;
         Ok(reservations.iter().find(|reservation| reservation.name == name))
     }
 
-    fn fresh<'a, T>(&self, read: &'a Read<T>, now: Instant) -> Result<&'a T, Why> {
-        self.fresh_for_so_long(read, self.good_for, now)
-    }
-
-    fn fresh_for_so_long<'a, T>(&self, read: &'a Read<T>, good_for: Duration, now: Instant) -> Result<&'a T, Why> {
+    fn fresh<'a, T>(&self, read: &'a Read<T>, good_for: Duration, now: Instant) -> Result<&'a T, Why> {
         let Some(at) = read.at else { return Err(Why::NeverRead(self.trouble.clone())) };
         let age = now.saturating_duration_since(at);
         if age > good_for { Err(Why::Stale { age, trouble: self.trouble.clone() }) } else { Ok(&read.table) }

@@ -7,7 +7,7 @@ use std::{
 
 use slipway_slurm::{
     name::NodeName,
-    rest::{Client, RestError, model::Node},
+    rest::{Client, RestError, kept::Kept, model::Node},
 };
 use tokio::time::Instant;
 
@@ -41,8 +41,9 @@ impl Listed {
         let is_good = self.read_at.is_some_and(|at| at.elapsed() < GOOD_FOR) && !wanted.iter().any(|node| self.written.contains(*node));
         if !is_good {
             self.forget();
-            let (read_at, mut nodes) = (Instant::now(), Vec::new());
-            client.nodes(None, |node| nodes.push(node)).await?;
+            let (read_at, mut kept) = (Instant::now(), Kept::default());
+            client.nodes(None, |node: Node| kept.push(node)).await?;
+            let mut nodes = kept.finish()?;
             nodes.sort_by(|one, other| one.name.cmp(&other.name));
             (self.nodes, self.read_at) = (nodes, Some(read_at));
         }

@@ -20,7 +20,7 @@ fn job(nodes: &str, limit: Number, end: u64) -> QueuedJob {
 fn snapshot(nodes: Vec<Node>, jobs: Vec<QueuedJob>) -> (Snapshot, Instant) {
     let now = Instant::now();
     let mut snapshot = Snapshot::empty(Duration::from_secs(30));
-    snapshot.nodes = Read { table: Arc::new(Nodes::default().updated(nodes)), at: Some(now) };
+    snapshot.nodes = Read { table: Arc::new(Nodes::default().updated(nodes, now)), at: Some(now) };
     snapshot.jobs = Read { table: Arc::new(Jobs::of(jobs)), at: Some(now) };
     snapshot.trouble.clear();
     (snapshot, now)
@@ -119,11 +119,40 @@ fn a_node_missing_from_a_list_that_is_not_whole_may_exist() {
 
 #[test]
 fn changes_are_the_nodes_that_came_went_or_changed() {
-    let before = Nodes::default().updated(vec![node("a", [NodeState::Idle]), node("b", [NodeState::Idle]), node("c", [NodeState::Idle])]);
-    let after = before.updated(vec![node("d", [NodeState::Idle]), node("c", [NodeState::Down]), node("a", [NodeState::Idle])]);
+    let now = Instant::now();
+    let idle = |names: &[&str]| names.iter().map(|name| node(name, [NodeState::Idle])).collect::<Vec<_>>();
+    let before = Nodes::default().updated(idle(&["a", "b", "c"]), now);
+    let after = before.updated([idle(&["d", "a"]), vec![node("c", [NodeState::Down])]].concat(), now);
     assert_eq!(after.changes_since(&before), ["b", "c", "d"]);
     assert!(after.changes_since(&after.clone()).is_empty());
-    assert!(Arc::ptr_eq(before.shared("a").unwrap(), after.shared("a").unwrap()), "what is as before stays the same object");
+    assert!(std::ptr::eq(before.get("a").unwrap(), after.get("a").unwrap()), "what is as before stays the same object");
+}
+
+#[test]
+fn a_node_that_became_free_is_free_once_the_queue_was_read_after_that() {
+    let (mut snapshot, began) = snapshot(vec![node("a", [NodeState::Mixed])], vec![]);
+    let (freed, later) = (began + Duration::from_secs(5), began + Duration::from_secs(9));
+    let idle = || vec![node("a", [NodeState::Idle, NodeState::Drain]), node("new", [NodeState::Idle])];
+    for at in [freed, later] {
+        snapshot.nodes = Read { table: Arc::new(snapshot.nodes.table.updated(idle(), at)), at: Some(at) };
+        assert_eq!(snapshot.is_busy("a", later), Answer::Unknown(Why::QueueBehind("a".to_owned())), "its job may be suspended");
+        assert!(!snapshot.is_drained("a", later).is_yes() && snapshot.is_queue_needed());
+        assert!(snapshot.is_busy("new", later).is_no(), "it had no job before either");
+    }
+    snapshot.jobs.at = Some(freed);
+    assert!(snapshot.is_busy("a", later).is_no() && snapshot.is_drained("a", later).is_yes() && !snapshot.is_queue_needed());
+}
+
+#[test]
+fn a_long_queue_is_good_for_longer() {
+    let (mut snapshot, now) = snapshot(vec![node("a", [NodeState::Idle])], vec![]);
+    snapshot.queue_good_for = Duration::from_mins(5);
+    let later = now + Duration::from_mins(4);
+    snapshot.nodes.at = Some(later);
+    assert!(snapshot.is_busy("a", later).is_no());
+    assert_eq!(snapshot.fresh_for(later), Some(Duration::from_secs(30)));
+    snapshot.nodes.at = Some(later + LATER * 2);
+    assert!(matches!(snapshot.is_busy("a", later + LATER * 2), Answer::Unknown(Why::Stale { .. })));
 }
 
 #[rstest::rstest]

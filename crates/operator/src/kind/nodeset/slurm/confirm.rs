@@ -10,6 +10,7 @@ use slipway_slurm::{
     name::NodeName,
     rest::{
         Client, RestError,
+        kept::Kept,
         model::{Node, NodeState},
     },
 };
@@ -49,9 +50,10 @@ impl Cluster<'_> {
         let Some((client, _turn)) = self.context.clusters.client_in_turn(self.namespace, self.controller) else { return Vec::new() };
         let mut listed = BTreeMap::new();
         if leaving.len() > FEW {
-            if client.nodes(None, |node| drop(listed.insert(node.name.clone(), node))).await.is_err() {
-                return Vec::new();
-            }
+            let mut kept = Kept::default();
+            let read = client.nodes(None, |node: Node| kept.push(node)).await;
+            let Ok(nodes) = read.and_then(|_| kept.finish()) else { return Vec::new() };
+            listed.extend(nodes.into_iter().map(|node| (node.name.clone(), node)));
             // A list that lacks a node of the snapshot may lack more.
             let is_whole = snapshot.nodes().iter().all(|node| listed.contains_key(&node.name));
             if !is_whole || !is_true(&client, &listed, leaving).await {
