@@ -11,5 +11,6 @@ pub(crate) mod observe;
 pub(crate) mod obstacle;
 pub(crate) mod owner;
 pub(crate) mod secret;
+pub(crate) mod secret_cache;
 pub(crate) mod status;
 pub(crate) mod step;

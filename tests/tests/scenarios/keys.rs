@@ -71,6 +71,8 @@ impl Scenario {
     fn rotate(&self, key: &str) -> String {
         let new = random_key();
         self.patch("secret/slurm-keys", &json!({ "stringData": { key: new } }));
+        // Without a change of the resource that names it, a Secret is read every few minutes.
+        self.patch(&format!("controllers.slinky.slurm.net/{CONTROLLER}"), &json!({ "metadata": { "annotations": { "example.org/key": new } } }));
         new
     }
 

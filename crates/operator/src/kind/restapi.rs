@@ -82,7 +82,7 @@ async fn observe(restapi: &RestApi, namespace: &str, context: &Context) -> Resul
         return Ok(Err(plan::no_slurm_key(namespace, controller)));
     };
     // Only the key itself counts: its Secret may hold others, which slurmrestd does not read.
-    let secret = observe_secret(context, namespace, Some(key), "spec.slurmKeyRef of the Controller").await?;
+    let secret = observe_secret(context, &found.metadata, namespace, Some(key), "spec.slurmKeyRef of the Controller").await?;
     // A pod that mounts a missing ConfigMap is stuck for a minute or two, so the Deployment is created after the ConfigMap.
     let config = context.stores.child(&ChildKey::new(ChildKind::ConfigMap, namespace, &name::controller_config(controller)));
     Ok((|| {

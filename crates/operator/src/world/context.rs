@@ -24,7 +24,7 @@ use slipway_runtime::{
 use crate::{
     slurm::{Clusters, active_controller::ActiveControllers},
     wiring::served::Guard,
-    world::memory::Memory,
+    world::{memory::Memory, secret_cache::SecretCache},
 };
 
 /// Everything that a reconcile needs.
@@ -34,6 +34,7 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) stores: Stores,
     pub(crate) memory: Memory,
+    pub(crate) secrets: SecretCache,
     pub(crate) metrics: Metrics,
     pub(crate) guard: Guard,
     pub(crate) events: Events,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, PersistentVolumeClaim},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::{Api, Client};
 use serde::Serialize;
 use slipway_api::{ConfigMapKeyRef, LocalRef, SecretKeyRef};
@@ -13,27 +16,23 @@ use slipway_plan::{
 };
 use slipway_render::controller::ConfigFiles;
 
-use crate::world::{
-    context::Context,
-    error::Error,
-    secret::{Content, SecretDigest},
-};
+use crate::world::{context::Context, error::Error, secret::Content};
 
-/// The hash of the Secret named by `reference`, or a `Wait` that names what is missing.
+/// The hash of the Secret named by `reference` of `asker`, or a `Wait` that names what is missing.
 pub(crate) async fn observe_key(
     context: &Context,
+    asker: &ObjectMeta,
     namespace: &str,
     reference: Option<&SecretKeyRef>,
     field: &str,
 ) -> Result<Result<String, Wait>, Error> {
-    Ok(observe_secret(context, namespace, reference, field).await?.map(|content| content.hash))
+    Ok(observe_secret(context, asker, namespace, reference, field).await?.map(|content| content.hash))
 }
 
-/// The Secret named by `reference`, if it has the named key, or a `Wait` that names what is missing.
-///
-/// Secrets are read by name and never watched, so the operator needs no right to list them. Changes are seen at the next reconcile.
+/// The Secret named by `reference` of `asker`, if it has the named key, or a `Wait` that names what is missing.
 pub(crate) async fn observe_secret(
     context: &Context,
+    asker: &ObjectMeta,
     namespace: &str,
     reference: Option<&SecretKeyRef>,
     field: &str,
@@ -41,12 +40,12 @@ pub(crate) async fn observe_secret(
     let Some(SecretKeyRef { name, key, .. }) = reference.filter(|reference| !reference.name.is_empty()) else {
         return Ok(Err(missing::no_reference(field)));
     };
-    let secrets: Api<SecretDigest> = Api::namespaced(context.client.clone(), namespace);
-    let found = secrets.get_opt(name).await.map_err(Error::read(format!("Secret `{namespace}/{name}`")))?;
+    let found = context.secrets.get(&context.client, asker, (namespace, name, key)).await;
+    let found = found.map_err(Error::read(format!("Secret `{namespace}/{name}`")))?;
     Ok(match found {
         None => Err(missing::no_secret(namespace, name, field)),
-        Some(secret) if !secret.content.values.contains_key(key) => Err(missing::no_key(namespace, name, key, field)),
-        Some(secret) => Ok(secret.content),
+        Some(content) if !content.values.contains_key(key) => Err(missing::no_key(namespace, name, key, field)),
+        Some(content) => Ok(content),
     })
 }
 

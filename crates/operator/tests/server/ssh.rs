@@ -92,6 +92,9 @@ async fn until_at_rest(stage: &Stage, cluster: &Cluster<'_>) {
 async fn changes(cluster: &Cluster<'_>) {
     let before = cluster.uids(NODESET).await;
     put_secret(cluster, &json!({ (FILE): "[sssd]\nservices = nss\n" })).await;
+    // Without a change of the resource that names it, a Secret is read every few minutes.
+    let note = json!({ "metadata": { "annotations": { "example.org/sssd": "new" } } });
+    cluster.stage.patch("nodesets", NODESET, &note).await;
     let edited = cluster
         .stage
         .edit(&path(cluster, "configmaps/worker-ssh-config"), &json!({ "data": { "sshd_config": "UsePAM no\n", "x": "y" } }))

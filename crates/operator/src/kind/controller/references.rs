@@ -75,7 +75,7 @@ async fn key(
     if controller.spec.external && reference.is_none_or(|reference| reference.name.is_empty()) {
         return Ok(Ok(String::new()));
     }
-    observe_key(context, namespace, reference, field).await
+    observe_key(context, &controller.metadata, namespace, reference, field).await
 }
 
 /// Address of an external slurmdbd, or `None` if the Controller uses none.

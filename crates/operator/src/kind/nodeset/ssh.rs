@@ -23,7 +23,7 @@ const FIELD: &str = "spec.ssh.sssdConfRef";
 pub(super) async fn observe_sssd_conf(nodeset: &NodeSet, context: &Context) -> Result<Option<String>, Wait> {
     let Some(ssh) = render::enabled(nodeset) else { return Ok(None) };
     let (namespace, reference) = (nodeset.namespace().unwrap_or_default(), &ssh.sssd_conf_ref);
-    match observe_secret(context, &namespace, Some(reference), FIELD).await {
+    match observe_secret(context, &nodeset.metadata, &namespace, Some(reference), FIELD).await {
         // Only this key counts: the Secret may hold others.
         Ok(Ok(mut content)) => Ok(content.values.remove(&reference.key)),
         Ok(Err(_)) if reference.optional == Some(true) => Ok(None),
