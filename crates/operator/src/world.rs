@@ -4,6 +4,7 @@ pub(crate) mod act;
 pub(crate) mod context;
 pub(crate) mod domain;
 pub(crate) mod error;
+mod map;
 pub(crate) mod memory;
 pub(crate) mod monitor;
 pub(crate) mod node;

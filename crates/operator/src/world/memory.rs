@@ -2,13 +2,7 @@
 //!
 //! Right after a write the cache is often stale. Without this, a second reconcile in that moment would repeat every write.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    hash::Hash,
-    mem::Discriminant,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, mem::Discriminant, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -21,11 +15,10 @@ use slipway_plan::{
 };
 use slipway_slurm::registration::Inputs;
 
+use super::map::Map;
+
 /// After this time a write that the cache does not show counts as undone.
 pub(crate) const BELIEVED_FOR: Duration = Duration::from_secs(30);
-
-/// Maximum number of entries. A lost entry costs at most one needless write per object.
-const MOST: usize = 20_000;
 
 /// Writes and observations of this process.
 #[derive(Default)]
@@ -236,52 +229,6 @@ pub(crate) struct SentStatus {
 /// True if a write at `at` may not be in the cache yet.
 pub(crate) fn is_recent(at: Timestamp, now: Timestamp) -> bool {
     now.duration_since(at).unsigned_abs() < BELIEVED_FOR
-}
-
-/// A map behind a lock, of bounded size.
-pub(crate) struct Map<K, V>(Mutex<HashMap<K, V>>);
-
-impl<K, V> Default for Map<K, V> {
-    fn default() -> Self {
-        Self(Mutex::new(HashMap::new()))
-    }
-}
-
-impl<K: Eq + Hash + Clone, V: Clone> Map<K, V> {
-    pub(crate) fn get(&self, key: &K) -> Option<V> {
-        self.lock().get(key).cloned()
-    }
-
-    pub(crate) fn insert(&self, key: K, value: V) {
-        let mut map = self.lock();
-        if map.len() >= MOST {
-            map.clear();
-        }
-        map.insert(key, value);
-    }
-
-    /// The value of a key. Inserts the default if there is none.
-    pub(crate) fn get_or_default(&self, key: &K) -> V
-    where
-        V: Default,
-    {
-        self.lock().entry(key.clone()).or_default().clone()
-    }
-
-    pub(crate) fn remove(&self, key: &K) {
-        self.lock().remove(key);
-    }
-
-    /// Drops the entries that `keep` rejects. Returns the keys of the others.
-    pub(crate) fn sweep(&self, mut keep: impl FnMut(&K, &V) -> bool) -> Vec<K> {
-        let mut map = self.lock();
-        map.retain(|key, value| keep(key, value));
-        map.keys().cloned().collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<K, V>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
