@@ -14,4 +14,5 @@ pub mod metrics;
 pub mod queue;
 pub mod tasks;
 pub mod tls;
+mod turns;
 pub mod view;

@@ -32,10 +32,11 @@ use crate::{
     backoff::Backoff,
     failure::{Class, Classify, Failure, chain},
     metrics::{Metrics, Of, Pass},
+    turns::Turns,
 };
 
-/// Reconciles of one kind that run concurrently.
-const CONCURRENCY: u16 = 8;
+/// No limit here: [`Turns`] limits reconciles, and shares turns between namespaces.
+const CONCURRENCY: u16 = 0;
 /// Time limit for a reconcile. Longer work is a state that several reconciles see, not a long wait.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Backoff of deleted objects is dropped on each failure while there are fewer objects than this, so that it is cheap.
@@ -75,7 +76,7 @@ pub async fn run<K, R>(
     R: Reconcile<K>,
 {
     let backoff = Arc::new(Backoff::<ObjectRef<K>>::new());
-    let context = Arc::new(Passes { name, reconciler, backoff, roots: roots.clone(), metrics });
+    let context = Arc::new(Passes { name, reconciler, backoff, roots: roots.clone(), metrics, turns: Turns::new() });
     let queue = queue.map(Ok::<_, Infallible>).take_until(stop.cancelled_owned());
     let config = Config::default().concurrency(CONCURRENCY);
     applier(Passes::start, Passes::retry, context, roots, queue, config)
@@ -94,6 +95,7 @@ struct Passes<K: Resource<DynamicType = ()> + Clone + 'static, R> {
     backoff: Arc<Backoff<ObjectRef<K>>>,
     roots: Store<K>,
     metrics: Metrics,
+    turns: Turns,
 }
 
 impl<K, R> Passes<K, R>
@@ -111,6 +113,7 @@ where
     }
 
     async fn pass(self: Arc<Self>, object: Arc<K>) -> Result<Action, Failure<R::Error>> {
+        let _turn = self.turns.take(object.meta().namespace.as_deref().unwrap_or_default()).await;
         let started = Instant::now();
         let guarded = std::panic::AssertUnwindSafe(self.reconciler.pass(object.clone())).catch_unwind();
         let outcome = match timeout(DEADLINE, guarded).await {
