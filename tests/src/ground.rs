@@ -10,7 +10,7 @@ use slipway_bed::failure::{Failure, tail};
 use slipway_bed::image::Image;
 use slipway_bed::layout::node_name;
 use slipway_bed::progress::Progress;
-use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, NODE_WATCHERS, Turn};
+use slipway_bed::turn::{NODE_WATCHERS, Turn};
 use slipway_bed::up::{Wanted, prepare, up};
 
 use crate::audit::Audit;
@@ -51,7 +51,7 @@ impl Ground {
     /// A bed of its own, for scenarios that restart or change the operator.
     pub async fn alone(name: &str, nodes: u8) -> Result<Self, Failure> {
         let cache = Cache::open()?;
-        let turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS + usize::from(nodes) * NODE_WATCHERS).await?;
+        let turn = Turn::take(&cache, usize::from(nodes) * NODE_WATCHERS).await?;
         let name = unique(name);
         let wanted = Wanted { images: Image::of_slurm(), ..Wanted::cluster(name.parse()?, nodes) };
         prepare(&cache, &wanted)?;

@@ -1,6 +1,7 @@
 //! Current load of this machine: its spare capacity, and the share of time in which work waits for a core.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// Ticks of all cores since the machine started.
@@ -54,11 +55,12 @@ pub fn free_inotify_instances() -> usize {
     limit.unwrap_or(usize::MAX).saturating_sub(inotify_instances())
 }
 
-/// inotify instances of all processes. Processes that end meanwhile are skipped.
+/// inotify instances of root's processes. Processes that end meanwhile are skipped.
 fn inotify_instances() -> usize {
     let entries = |path: std::path::PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
-    let processes =
-        entries("/proc".into()).filter(|entry| entry.file_name().to_string_lossy().starts_with(|first: char| first.is_ascii_digit()));
+    let processes = entries("/proc".into())
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(|first: char| first.is_ascii_digit()))
+        .filter(|entry| entry.metadata().is_ok_and(|process| process.uid() == 0));
     let descriptors = processes.flat_map(|process| entries(process.path().join("fd")));
     descriptors.filter(|fd| fs::read_link(fd.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:inotify")).count()
 }

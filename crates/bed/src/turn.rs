@@ -23,10 +23,8 @@ pub const CROWD: &str = "SLIPWAY_CROWD";
 const BUSY: f64 = 0.8;
 /// Memory that must be free; a cluster with its daemons takes less than half of it.
 const MEMORY: u64 = 2 << 30;
-/// inotify instances of one node: six of the kubelet, one of containerd.
+/// inotify instances of one node: six of the kubelet, one of containerd. A control plane takes none of root's.
 pub const NODE_WATCHERS: usize = 7;
-/// inotify instances of a control plane.
-pub const CONTROL_PLANE_WATCHERS: usize = 12;
 /// inotify instances that stay free, for nodes that a test adds later.
 const SPARE_WATCHERS: usize = 10;
 /// A test that got its turn within this time may not have created its inotify instances yet, so they are counted as reserved.

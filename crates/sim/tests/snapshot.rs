@@ -239,7 +239,7 @@ async fn a_large_cluster_at_work_is_read_by_its_size_and_a_job_on_a_free_node_is
     let mut jobs = fill(&scene, 1_000);
     pass(60).await;
     let (nodes, queues) = (scene.sim.whole_lists("nodes"), scene.sim.whole_lists("jobs"));
-    for round in 0..20 {
+    for (round, job) in jobs.iter_mut().take(20).enumerate() {
         let free = format!("worker-{}", 980 + round);
         scene.sim.world(|world| world.run_now(&free, "all", 60));
         let started = Instant::now();
@@ -247,7 +247,7 @@ async fn a_large_cluster_at_work_is_read_by_its_size_and_a_job_on_a_free_node_is
             tokio::time::sleep(Duration::from_millis(100)).await;
             assert!(started.elapsed() <= Duration::from_secs(3), "{free}");
         }
-        let old = std::mem::replace(&mut jobs[round], scene.sim.world(|world| world.run_now("worker-0", "all", 60)));
+        let old = std::mem::replace(job, scene.sim.world(|world| world.run_now("worker-0", "all", 60)));
         scene.sim.world(|world| world.end_job(old, "COMPLETED"));
         tokio::time::sleep(Duration::from_secs(3).saturating_sub(started.elapsed())).await;
     }

@@ -72,7 +72,10 @@ impl Scenario {
         let new = random_key();
         self.patch("secret/slurm-keys", &json!({ "stringData": { key: new } }));
         // Without a change of the resource that names it, a Secret is read every few minutes.
-        self.patch(&format!("controllers.slinky.slurm.net/{CONTROLLER}"), &json!({ "metadata": { "annotations": { "example.org/key": new } } }));
+        self.patch(
+            &format!("controllers.slinky.slurm.net/{CONTROLLER}"),
+            &json!({ "metadata": { "annotations": { "example.org/key": new } } }),
+        );
         new
     }
 

@@ -1,5 +1,7 @@
 //! etcd, the API server, the controller manager and the scheduler.
 
+use std::path::Path;
+
 use crate::control::Part;
 use crate::layout::{API_PORT, CONTROL_PLANE, Layout, SERVICE_RANGE};
 use crate::part::flags;
@@ -32,7 +34,7 @@ pub fn etcd(layout: &Layout, spec: &Spec) -> Part {
         ("log-level", "warn".to_owned()),
     ]);
     args.push("--unsafe-no-fsync".to_owned());
-    part(layout, "etcd", spec.programs.distribution.join("etcd"), args)
+    part(layout, "etcd", &spec.programs.distribution.join("etcd"), args)
 }
 
 /// API server number `index`, counted from zero.
@@ -77,7 +79,7 @@ pub fn apiserver(layout: &Layout, spec: &Spec, pki: &Pki, index: u8) -> Part {
         // Several API servers on one address would otherwise remove each other from the endpoints of `kubernetes`.
         args.push("--endpoint-reconciler-type=none".to_owned());
     }
-    part(layout, &name, spec.programs.kubernetes.join("kube-apiserver"), args)
+    part(layout, &name, &spec.programs.kubernetes.join("kube-apiserver"), args)
 }
 
 pub fn controller_manager(layout: &Layout, spec: &Spec, pki: &Pki) -> Part {
@@ -93,12 +95,12 @@ pub fn controller_manager(layout: &Layout, spec: &Spec, pki: &Pki) -> Part {
         ("allocate-node-cidrs", "false".to_owned()),
         ("node-monitor-grace-period", timer::NODE_MONITOR_GRACE.to_owned()),
     ]));
-    part(layout, name, spec.programs.kubernetes.join(name), args)
+    part(layout, name, &spec.programs.kubernetes.join(name), args)
 }
 
 pub fn scheduler(layout: &Layout, spec: &Spec, pki: &Pki) -> Part {
     let name = "kube-scheduler";
-    part(layout, name, spec.programs.kubernetes.join(name), client_flags(pki, name))
+    part(layout, name, &spec.programs.kubernetes.join(name), client_flags(pki, name))
 }
 
 fn client_flags(pki: &Pki, name: &str) -> Vec<String> {
@@ -113,6 +115,17 @@ fn client_flags(pki: &Pki, name: &str) -> Vec<String> {
     args
 }
 
-fn part(layout: &Layout, name: &str, program: std::path::PathBuf, args: Vec<String>) -> Part {
-    Part { name: name.to_owned(), program, args, log: layout.log(name), restarts: 0 }
+/// A part with a user ID of its bed. The kernel allows each user 128 inotify instances, of which a control plane takes a dozen, and kubelets, which must
+/// run as root, need all of root's. It may read and write what belongs to root.
+fn part(layout: &Layout, name: &str, program: &Path, args: Vec<String>) -> Part {
+    const FILES: &str = "+dac_override,+dac_read_search,+fowner";
+    let as_user = [format!("--reuid={}", user(layout)), format!("--inh-caps={FILES}"), format!("--ambient-caps={FILES}"), "--".to_owned()];
+    let args = as_user.into_iter().chain([program.display().to_string()]).chain(args).collect();
+    Part { name: name.to_owned(), program: "setpriv".into(), args, log: layout.log(name), restarts: 0 }
+}
+
+/// User ID for the control plane of a bed; two beds may happen to share one.
+fn user(layout: &Layout) -> u32 {
+    let bytes = layout.root.as_os_str().as_encoded_bytes();
+    20_000 + bytes.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte))) % 40_000
 }

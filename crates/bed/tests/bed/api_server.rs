@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use slipway_bed::cache::Cache;
-use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, Turn};
+use slipway_bed::turn::Turn;
 use slipway_bed::up::{Wanted, up};
 
 use crate::unique;
@@ -12,7 +12,7 @@ use crate::unique;
 #[tokio::test]
 async fn two_api_servers_share_one_etcd_and_write_down_every_write() {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS).await.unwrap();
+    let _turn = Turn::take(&cache, 0).await.unwrap();
     let bed = up(&cache, &Wanted { api_servers: 2, ..Wanted::api_only(unique("two")) }).await.unwrap();
     let first: Api<ConfigMap> = Api::namespaced(bed.client_of(0).await.unwrap(), "default");
     let second: Api<ConfigMap> = Api::namespaced(bed.client_of(1).await.unwrap(), "default");

@@ -10,7 +10,7 @@ use slipway_bed::cache::Cache;
 use slipway_bed::control::Life;
 use slipway_bed::image::{Daemon, Image, Release};
 use slipway_bed::patience::Patience;
-use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, NODE_WATCHERS, Turn};
+use slipway_bed::turn::{NODE_WATCHERS, Turn};
 use slipway_bed::up::{Wanted, up};
 
 use crate::unique;
@@ -94,7 +94,7 @@ impl Kubectl<'_> {
 #[tokio::test]
 async fn pods_have_names_services_tokens_volumes_limits_and_their_nodes_come_and_go() {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS + 2 * NODE_WATCHERS).await.unwrap();
+    let _turn = Turn::take(&cache, 2 * NODE_WATCHERS).await.unwrap();
     let bed = up(&cache, &Wanted { images: vec![IMAGE], ..Wanted::cluster(unique("full"), 2) }).await.unwrap();
     let kubectl = Kubectl(&bed);
     bed.kubectl().args(["apply", "--filename=-"]).feed(&MANIFEST.replace("@IMAGE@", &IMAGE.reference())).unwrap();

@@ -6,7 +6,7 @@ use slipway_bed::cache::Cache;
 use slipway_bed::keeper::{self, KeeperState};
 use slipway_bed::layout::Layout;
 use slipway_bed::patience::Patience;
-use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, NODE_WATCHERS, Turn};
+use slipway_bed::turn::{NODE_WATCHERS, Turn};
 use slipway_bed::up::{Wanted, up};
 
 use crate::machine::{Machine, remains};
@@ -15,7 +15,7 @@ use crate::{program, unique, words};
 #[tokio::test]
 async fn two_beds_side_by_side_change_nothing_on_the_machine_and_leave_nothing() {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS + 2 * NODE_WATCHERS).await.unwrap();
+    let _turn = Turn::take(&cache, 2 * NODE_WATCHERS).await.unwrap();
     let before = Machine::look();
     let first = up(&cache, &Wanted::cluster(unique("one"), 2)).await.unwrap();
     let second = up(&cache, &Wanted::cluster(unique("other"), 1)).await.unwrap();
@@ -34,7 +34,7 @@ async fn two_beds_side_by_side_change_nothing_on_the_machine_and_leave_nothing()
 #[tokio::test]
 async fn a_bed_with_a_frozen_node_goes_down_too() {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS + 2 * NODE_WATCHERS).await.unwrap();
+    let _turn = Turn::take(&cache, 2 * NODE_WATCHERS).await.unwrap();
     let bed = up(&cache, &Wanted::cluster(unique("frozen"), 1)).await.unwrap();
     let name = bed.name().clone();
     bed.freeze_node(1).unwrap();
@@ -45,7 +45,7 @@ async fn a_bed_with_a_frozen_node_goes_down_too() {
 /// Kills one process of a running bed and expects the whole bed to end by itself.
 async fn dies_whole(test: &str, victim: impl Fn(&KeeperState) -> u32) {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS + 2 * NODE_WATCHERS).await.unwrap();
+    let _turn = Turn::take(&cache, 2 * NODE_WATCHERS).await.unwrap();
     let name = unique(test);
     let layout = Layout::new(&cache, &name);
     // Through the program, so that only the bed itself can clean up.
@@ -75,7 +75,7 @@ async fn a_bed_whose_first_process_is_killed_ends_whole() {
 #[test]
 fn an_interrupted_up_leaves_nothing_running() {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take_blocking(&cache, CONTROL_PLANE_WATCHERS + 2 * NODE_WATCHERS).unwrap();
+    let _turn = Turn::take_blocking(&cache, 2 * NODE_WATCHERS).unwrap();
     let name = unique("ctrl-c");
     let layout = Layout::new(&cache, &name);
     let mut child = program().args(["up", "--nodes", "1", "--name", name.as_str()]).stderr(std::process::Stdio::piped()).spawn().unwrap();

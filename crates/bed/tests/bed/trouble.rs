@@ -5,7 +5,7 @@ use std::process::Command;
 
 use slipway_bed::cache::Cache;
 use slipway_bed::layout::Layout;
-use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, NODE_WATCHERS, Turn};
+use slipway_bed::turn::{NODE_WATCHERS, Turn};
 use slipway_bed::up::{Wanted, up};
 
 use crate::{program, unique, words};
@@ -91,7 +91,7 @@ fn a_machine_without_network_is_told_what_could_not_be_reached() {
 #[tokio::test]
 async fn a_name_or_a_port_that_is_taken_is_named() {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS + 2 * NODE_WATCHERS).await.unwrap();
+    let _turn = Turn::take(&cache, 2 * NODE_WATCHERS).await.unwrap();
     let bed = up(&cache, &Wanted::api_only(unique("taken"))).await.unwrap();
     let name = bed.name().as_str();
     fails(&["up", "--api-only", "--name", name], &["is already up with API servers only", "slipway-bed down"]);

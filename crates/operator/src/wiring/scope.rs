@@ -53,8 +53,8 @@ use crate::{
         domain,
         error::Error,
         memory::Memory,
-        secret_cache::SecretCache,
         node::NodeWatch,
+        secret_cache::SecretCache,
         status::Reported,
     },
 };

@@ -76,7 +76,8 @@ impl Known {
     fn content(&mut self, asker: &ObjectMeta, (namespace, name): (&str, &str), now: Instant) -> Option<Content> {
         let edition = Edition { generation: asker.generation, annotations: asker.annotations.clone() };
         let known = self.askers.entry(asker.uid.clone().unwrap_or_default());
-        let asker = known.or_insert_with(|| Asker { edition: Edition { generation: None, annotations: None }, since: now, last_asked: now });
+        let asker =
+            known.or_insert_with(|| Asker { edition: Edition { generation: None, annotations: None }, since: now, last_asked: now });
         if asker.edition != edition {
             (asker.edition, asker.since) = (edition, now);
         }

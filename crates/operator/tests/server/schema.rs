@@ -15,7 +15,7 @@ use slipway_api::{GROUP, VERSION, crd};
 use slipway_bed::{
     cache::Cache,
     patience::Patience,
-    turn::{CONTROL_PLANE_WATCHERS, Turn},
+    turn::Turn,
     up::{Wanted, up},
 };
 
@@ -69,7 +69,7 @@ async fn update(client: &Client, there: &DynamicObject, wanted: &Value) -> Resul
 #[tokio::test]
 async fn a_real_server_takes_the_definitions_and_answers_every_rule() {
     let cache = Cache::open().unwrap();
-    let _turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS).await.unwrap();
+    let _turn = Turn::take(&cache, 0).await.unwrap();
     let bed = up(&cache, &Wanted::api_only(format!("schema-{}", std::process::id()).parse().unwrap())).await.unwrap();
     let client = bed.client().await.unwrap();
     define(&client).await;

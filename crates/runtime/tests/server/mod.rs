@@ -7,7 +7,7 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use slipway_bed::Bed;
 use slipway_bed::cache::Cache;
-use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, Turn};
+use slipway_bed::turn::Turn;
 use slipway_bed::up::{Wanted, up};
 
 /// Name of the bed whose API server tests share.
@@ -28,7 +28,7 @@ impl Server {
         let namespace = format!("{name}-{}", std::process::id());
         let shared = std::env::var(SHARED).ok().filter(|name| !name.is_empty());
         let is_shared = shared.is_some();
-        let turn = Turn::take(&cache, if is_shared { 0 } else { CONTROL_PLANE_WATCHERS }).await.unwrap();
+        let turn = Turn::take(&cache, 0).await.unwrap();
         let bed = match shared {
             Some(name) => Bed::open(&cache, &name.parse().unwrap()).unwrap(),
             None => up(&cache, &Wanted::api_only(namespace.parse().unwrap())).await.unwrap(),

@@ -36,7 +36,14 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         // Ten per second are 0.1 % of what slurmctld can serve. The burst allows a hundred single node reads at once after a restart.
-        Self { total: Duration::from_secs(10), queue: Duration::from_secs(30), at_once: 4, per_second: 10, burst: 100, records_per_second: 200 }
+        Self {
+            total: Duration::from_secs(10),
+            queue: Duration::from_secs(30),
+            at_once: 4,
+            per_second: 10,
+            burst: 100,
+            records_per_second: 200,
+        }
     }
 }
 

@@ -43,7 +43,16 @@ pub(super) struct Ended {
 
 impl Queue {
     pub(super) fn new(now: Instant) -> Self {
-        Self { reading: None, is_outdated: false, started: now, pause: Duration::ZERO, interval: Duration::ZERO, not_before: now, took: Duration::ZERO, failing: Failing::default() }
+        Self {
+            reading: None,
+            is_outdated: false,
+            started: now,
+            pause: Duration::ZERO,
+            interval: Duration::ZERO,
+            not_before: now,
+            took: Duration::ZERO,
+            failing: Failing::default(),
+        }
     }
 
     pub(super) fn is_being_read(&self) -> bool {

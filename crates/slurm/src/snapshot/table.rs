@@ -46,7 +46,14 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(super) fn empty(good_for: Duration) -> Self {
-        Self { nodes: Read::default(), jobs: Read::default(), reservations: Read::default(), trouble: UNTRIED.to_owned(), good_for, queue_good_for: good_for }
+        Self {
+            nodes: Read::default(),
+            jobs: Read::default(),
+            reservations: Read::default(),
+            trouble: UNTRIED.to_owned(),
+            good_for,
+            queue_good_for: good_for,
+        }
     }
 
     /// The nodes of the last read, whatever its age.

@@ -21,7 +21,7 @@ use slipway_bed::bed::take_down;
 use slipway_bed::cache::Cache;
 use slipway_bed::layout::API_PORT;
 use slipway_bed::patience;
-use slipway_bed::turn::{CONTROL_PLANE_WATCHERS, Turn};
+use slipway_bed::turn::Turn;
 use slipway_bed::up::{Wanted, up};
 use slipway_sim::Sim;
 
@@ -85,7 +85,7 @@ impl Stage {
         let cache = Cache::open().unwrap();
         let id = format!("{name}-{}", std::process::id());
         let shared = std::env::var(SHARED).ok().filter(|name| !name.is_empty());
-        let turn = Turn::take(&cache, if shared.is_some() { 0 } else { CONTROL_PLANE_WATCHERS }).await.unwrap();
+        let turn = Turn::take(&cache, 0).await.unwrap();
         match shared.map(|name| Bed::open(&cache, &name.parse().unwrap()).unwrap()) {
             Some(bed) => Self::on(bed, true, &id.clone(), id, cache, turn).await,
             None => Self::on(own_bed(&cache, &id).await, false, &id.clone(), id, cache, turn).await,
@@ -95,7 +95,7 @@ impl Stage {
     /// A server of its own, for a test that changes the server, its CRDs, webhooks or roles.
     pub async fn alone(name: &str) -> Self {
         let cache = Cache::open().unwrap();
-        let turn = Turn::take(&cache, CONTROL_PLANE_WATCHERS).await.unwrap();
+        let turn = Turn::take(&cache, 0).await.unwrap();
         let id = format!("{name}-{}", std::process::id());
         Self::on(own_bed(&cache, &id).await, false, OWN_NAMESPACE, id, cache, turn).await
     }
