@@ -20,6 +20,7 @@ mod scheduled;
 mod slurm_config;
 mod slurm_contract;
 mod slurm_gres;
+mod soak;
 mod ssh;
 mod survival;
 mod thread;
