@@ -6,10 +6,10 @@
 mod answer;
 mod jobs;
 mod keeper;
+mod look;
 mod nodes;
 mod pace;
 mod poll;
-mod probe;
 mod queue;
 mod table;
 

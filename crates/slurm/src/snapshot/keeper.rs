@@ -8,12 +8,14 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::pace::{Failing, Pace};
+use super::pace::{Allowance, Failing, Pace};
 use super::queue::Queue;
 use super::table::Snapshot;
 use crate::rest::list::Gate;
 use crate::rest::{Client, RestError};
 
+/// Time between the starts of two full reads, in durations of one.
+const REST: u32 = 4;
 /// Nodes wait this long for a short queue, so that a job that starts is seen at once with its end.
 const TOGETHER: Duration = Duration::from_secs(1);
 
@@ -30,6 +32,7 @@ pub struct Keeper {
     pub(super) loss_since: Option<Instant>,
     /// Duration of the last full read of the nodes.
     pub(super) nodes_took: Duration,
+    pub(super) allowance: Allowance,
     pub(super) queue: Queue,
     /// Failures of nodes and reservations; the queue has its own.
     failing: Failing,
@@ -59,8 +62,8 @@ impl Gates {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub nodes: Instant,
-    /// Of the nodes that can get a job.
-    pub probe: Instant,
+    /// Of a look for new jobs without reading all nodes.
+    pub look: Instant,
     pub jobs: Instant,
     pub reservations: Instant,
     pub audit: Instant,
@@ -133,10 +136,11 @@ impl Keeper {
             pace,
             snapshot,
             gates: Gates { distrusted_until: None, untruths: 0, nodes: None, jobs: None, reservations: None },
-            due: Due { nodes: now, probe: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
+            due: Due { nodes: now, look: now, jobs: now, reservations: now, audit: now + pace.audit / 10 },
             known: BTreeSet::new(),
             loss_since: None,
             nodes_took: Duration::ZERO,
+            allowance: Allowance::full(now),
             queue: Queue::new(now),
             failing: Failing::default(),
             published,
@@ -149,7 +153,7 @@ impl Keeper {
     pub async fn run(mut self) {
         loop {
             self.note_outdated_queue();
-            let mut next = self.due.nodes.min(self.due.probe).min(self.due.reservations);
+            let mut next = self.due.nodes.min(self.due.look).min(self.due.reservations);
             if !self.queue.is_being_read() {
                 next = next.min(self.due.jobs);
             }
@@ -159,7 +163,7 @@ impl Keeper {
                 () = tokio::time::sleep_until(next) => {}
                 read = self.queue.read() => ended = Some(read),
                 () = requests.soon.notified() => {
-                    self.due.nodes = Instant::now();
+                    self.due.nodes = self.soonest();
                     if requests.whole.swap(false, Ordering::SeqCst) {
                         self.gates.nodes = None;
                     }
@@ -181,8 +185,8 @@ impl Keeper {
             if self.due.nodes.min(self.due.reservations) <= started {
                 let read = self.read_due(started).await;
                 self.note(read, started);
-            } else if self.due.probe <= started {
-                let read = self.probe().await;
+            } else if self.due.look <= started {
+                let read = self.look_for_jobs().await;
                 self.note(read, started);
             }
             // After the nodes: what changed there makes the queue due.
@@ -199,6 +203,12 @@ impl Keeper {
         }
     }
 
+    /// Now, or a moment later if the table is so large that requests could keep slurmctld busy.
+    fn soonest(&self) -> Instant {
+        let rested = self.snapshot.nodes.at.map_or(Instant::now(), |at| at + self.nodes_took * REST);
+        rested.max(Instant::now())
+    }
+
     async fn read_due(&mut self, now: Instant) -> Result<(), RestError> {
         if self.due.nodes <= now {
             self.read_nodes().await?;
@@ -212,8 +222,8 @@ impl Keeper {
     /// Records the result of a read. After a failure everything backs off.
     fn note(&mut self, read: Result<(), RestError>, started: Instant) {
         if let Some(later) = self.failing.note(read, started, &self.pace) {
-            let Due { nodes, probe, jobs, reservations, .. } = &mut self.due;
-            for due in [nodes, probe, jobs, reservations] {
+            let Due { nodes, look, jobs, reservations, .. } = &mut self.due;
+            for due in [nodes, look, jobs, reservations] {
                 *due = (*due).max(later);
             }
         }

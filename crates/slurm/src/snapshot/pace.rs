@@ -13,6 +13,10 @@ const SHARE: u32 = 20;
 /// Bytes of nodes and of the queue that are read in a second on average, if they change all the time.
 const NODES_PER_SECOND: u64 = 400_000;
 const QUEUE_PER_SECOND: u64 = 200_000;
+/// Bytes of nodes that may be read sooner than that, when a quiet cluster begins to change.
+const BURST: u64 = 60 * NODES_PER_SECOND;
+/// Maximum wait between two reads of nodes that change.
+const LONGEST_FOR_NODES: Duration = Duration::from_secs(6);
 /// Maximum wait between two reads of a long queue.
 const LONGEST_FOR_QUEUE: Duration = Duration::from_mins(4);
 
@@ -61,14 +65,31 @@ impl Pace {
         (took * SHARE).min(self.good_for / 2)
     }
 
-    /// Wait between full reads of nodes of this size.
-    pub(super) fn for_nodes(&self, bytes: u64) -> Duration {
-        Duration::from_millis(bytes.saturating_mul(1_000) / NODES_PER_SECOND).min(self.good_for / 2)
-    }
-
     /// Wait between reads of a queue of this size that nobody waits for.
     pub(super) fn for_queue(bytes: u64) -> Duration {
         Duration::from_millis(bytes.saturating_mul(1_000) / QUEUE_PER_SECOND).min(LONGEST_FOR_QUEUE)
+    }
+}
+
+/// Bytes of nodes that may be read now. It grows with time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance {
+    left: u64,
+    at: Instant,
+}
+
+impl Allowance {
+    pub(super) fn full(now: Instant) -> Self {
+        Self { left: BURST, at: now }
+    }
+
+    /// Notes a full read, and returns the time until the next one of that size fits.
+    pub(super) fn spend(&mut self, bytes: u64, now: Instant) -> Duration {
+        let grown =
+            u64::try_from(now.saturating_duration_since(self.at).as_millis()).unwrap_or(u64::MAX).saturating_mul(NODES_PER_SECOND) / 1_000;
+        *self = Self { left: self.left.saturating_add(grown).min(BURST).saturating_sub(bytes), at: now };
+        let missing = bytes.saturating_sub(self.left);
+        Duration::from_millis(missing.saturating_mul(1_000) / NODES_PER_SECOND).min(LONGEST_FOR_NODES)
     }
 }
 
@@ -105,5 +126,27 @@ impl Failing {
             _ => error.to_string(),
         };
         Some((started + wait).max(Instant::now() + BREATH))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_free_and_then_the_size_of_the_table_decides() {
+        let mut now = Instant::now();
+        let mut allowance = Allowance::full(now);
+        let table = 4 * NODES_PER_SECOND;
+        let mut waits = Vec::new();
+        for _ in 0..20 {
+            let wait = allowance.spend(table, now);
+            now += wait;
+            waits.push(wait);
+        }
+        assert!(waits[..14].iter().all(Duration::is_zero), "{waits:?}");
+        assert!(waits[15..].iter().all(|wait| *wait == Duration::from_secs(4)), "{waits:?}");
+        assert_eq!(allowance.spend(BURST, now), LONGEST_FOR_NODES);
+        assert_eq!(allowance.spend(table, now + Duration::from_mins(2)), Duration::ZERO, "it has recovered");
     }
 }

@@ -28,7 +28,7 @@ impl Keeper {
         let gated = self.client.nodes(since, |node| kept.push(node)).await?;
         let fresh = kept.finish()?;
         self.due.nodes = started + self.pace.nodes.saturating_sub(self.nodes_took).max(self.pace.nodes / 4);
-        self.due.probe = self.due.nodes;
+        self.due.look = self.due.nodes;
         let Gated::Whole { gate, bytes } = gated else {
             self.snapshot.nodes.at = Some(started);
             return if self.due.audit <= started { self.audit_gate().await } else { Ok(()) };
@@ -38,23 +38,24 @@ impl Keeper {
         self.take_nodes(fresh, started).await?;
         // While nodes are missing, the next read must be a full one.
         self.gates.nodes = gate.filter(|_| self.snapshot.nodes.table.missing == 0);
-        self.due.nodes = started + self.wait_for_nodes(bytes);
-        self.due.probe = started + self.pace.nodes;
+        let allowed_after = self.allowance.spend(bytes, started);
+        self.due.nodes = started + self.wait_for_nodes(allowed_after);
+        self.due.look = started + self.pace.nodes;
         // Where no node is busy and none was, no job has started or ended.
         self.queue.is_outdated |= before.is_any_busy() || self.snapshot.nodes.table.is_any_busy();
         self.due.audit = self.due.audit.min(started + self.pace.share_of(self.nodes_took).max(self.pace.confirm));
         Ok(())
     }
 
-    /// Wait after a full read of the nodes. A new job must be seen soon, so a large table is read often while it changes, unless those nodes that can get
-    /// one are few and are probed in between; but rarely while gates cannot be trusted and each read is a full one, unless nodes are missing, because
-    /// nothing can be decided then.
-    fn wait_for_nodes(&self, bytes: u64) -> Duration {
+    /// Wait after a full read of the nodes. A new job must be seen soon, so a large table is read often while it changes, unless new jobs can be looked
+    /// for in another way; but rarely while gates cannot be trusted and each read is a full one, unless nodes are missing, because nothing can be decided
+    /// then.
+    fn wait_for_nodes(&self, allowed_after: Duration) -> Duration {
         let (took, pace) = (self.nodes_took, self.pace.nodes);
         let is_urgent = self.snapshot.nodes.table.missing > 0;
         if self.gates.are_trusted() || is_urgent {
             let soon = pace.saturating_sub(took).max(took * 2);
-            if self.can_probe() && !is_urgent { soon.max(self.pace.for_nodes(bytes)) } else { soon }
+            if self.can_look_for_jobs() && !is_urgent { soon.max(allowed_after) } else { soon }
         } else {
             self.pace.without_gates.max(self.pace.share_of(took))
         }

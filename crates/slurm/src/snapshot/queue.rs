@@ -17,6 +17,9 @@ use crate::rest::{Client, RestError};
 /// Duration of a read up to which a queue counts as short, and is read whenever nodes have changed.
 const SHORT: Duration = Duration::from_millis(300);
 
+/// Interval of routine reads up to which a queue counts as small: some 100 jobs.
+const SMALL: Duration = Duration::from_millis(2_500);
+
 /// State of the queue's reads.
 pub(super) struct Queue {
     reading: Option<AbortOnDropHandle<Ended>>,
@@ -62,6 +65,11 @@ impl Queue {
     pub(super) fn begin(&mut self, client: Arc<Client>, since: Option<Gate>) {
         self.is_outdated = false;
         self.reading = Some(AbortOnDropHandle::new(tokio::spawn(read(client, since))));
+    }
+
+    /// True if it may be read every few seconds.
+    pub(super) fn is_small(&self) -> bool {
+        self.is_short() && self.interval <= SMALL
     }
 
     pub(super) fn is_short(&self) -> bool {

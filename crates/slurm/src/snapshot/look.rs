@@ -1,4 +1,4 @@
-//! Single reads of the nodes that can get a job, between full reads of a large table that changes all the time.
+//! Looks for new jobs between full reads of a large table that changes all the time.
 //!
 //! A job that starts on a node that was free must be seen within seconds, or its pod could be evicted. A node with a job is protected already, so the rest
 //! of the table may be older.
@@ -11,19 +11,23 @@ use super::keeper::Keeper;
 use crate::name::NodeName;
 use crate::rest::RestError;
 
-/// Maximum number of nodes that are probed. For more, the whole table is read as often instead.
+/// Maximum number of nodes that are read singly.
 const MOST: usize = 256;
 
 impl Keeper {
-    /// True if the nodes that can get a job are few enough.
-    pub(super) fn can_probe(&self) -> bool {
-        self.snapshot.nodes.table.waiting().nth(MOST).is_none()
+    /// True if new jobs show without reading all nodes: in a small queue, or in those nodes that can get one, if they are few.
+    pub(super) fn can_look_for_jobs(&self) -> bool {
+        self.queue.is_small() || self.snapshot.nodes.table.waiting().nth(MOST).is_none()
     }
 
-    /// Reads each node that can get a job.
-    pub(super) async fn probe(&mut self) -> Result<(), RestError> {
+    /// Makes the queue due if it is small, or reads each node that can get a job.
+    pub(super) async fn look_for_jobs(&mut self) -> Result<(), RestError> {
         let started = Instant::now();
-        self.due.probe = started + self.pace.nodes;
+        self.due.look = started + self.pace.nodes;
+        if self.queue.is_small() {
+            self.due.jobs = self.due.jobs.min(self.queue.earliest(true).max(started));
+            return Ok(());
+        }
         let table = Arc::clone(&self.snapshot.nodes.table);
         let mut fresh = Vec::new();
         for name in table.waiting().filter_map(|node| NodeName::parse(&node.name).ok()) {
@@ -34,10 +38,10 @@ impl Keeper {
                 Err(error) => return Err(error),
             }
         }
-        let probed = table.with(fresh, started);
-        if !probed.changes_since(&table).is_empty() {
+        let looked_at = table.with(fresh, started);
+        if !looked_at.changes_since(&table).is_empty() {
             self.queue.is_outdated = true;
-            self.snapshot.nodes.table = Arc::new(probed);
+            self.snapshot.nodes.table = Arc::new(looked_at);
         }
         Ok(())
     }
