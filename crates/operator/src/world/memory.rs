@@ -57,6 +57,8 @@ pub(crate) struct Memory {
     pub(crate) moves: Map<String, Repeats>,
     /// Since when a node has responded to slurmctld or not, by `namespace/controller/node`. A node that was never seen unresponsive is absent.
     pub(crate) responses: Map<String, Response>,
+    /// Since when a job has been completing on a node, by `namespace/controller/node`.
+    pub(crate) completing: Map<String, Timestamp>,
     /// Time of the last request to delete node records from Slurm, by the UID of their NodeSet.
     pub(crate) forgotten: Map<String, Timestamp>,
     /// Last state commands for Slurm nodes, by `namespace/controller/node`.

@@ -25,6 +25,8 @@ pub struct InSlurm {
     pub states: Vec<&'static str>,
     /// Time since which it has responded, or not responded; `None` if no change was observed.
     pub response_since: Option<Timestamp>,
+    /// Time since which a job on it has been completing; `None` if none is.
+    pub completing_since: Option<Timestamp>,
     /// The address at which slurmctld reaches it.
     pub address: String,
     /// The comment on its record.
@@ -82,6 +84,7 @@ impl InSlurm {
             reason_since: None,
             finish: Finish::Unknown,
             response_since: None,
+            completing_since: None,
             states: Vec::new(),
             address: String::new(),
             comment: String::new(),

@@ -72,6 +72,7 @@ impl<'a> Cluster<'a> {
             reason_since: record.and_then(|record| record.reason_changed_at.moment()),
             states: record.map(|record| state_words(&record.state)).unwrap_or_default(),
             response_since: record.and_then(|record| self.response_since(record)),
+            completing_since: record.and_then(|record| self.completing_since(record)),
             address: record.map(|record| record.address.clone()).unwrap_or_default(),
             comment: record.map(|record| record.comment.clone()).unwrap_or_default(),
             gres: record.map(|record| record.gres.clone()).unwrap_or_default(),
@@ -239,6 +240,18 @@ impl<'a> Cluster<'a> {
     fn response_since(&self, node: &Node) -> Option<Timestamp> {
         let responds = !node.state.has(&NodeState::NotResponding);
         self.context.memory.responses.since(&self.key(&node.name), responds, self.context.clock.now())
+    }
+
+    /// Time since which a job on the node has been completing, if one is.
+    fn completing_since(&self, node: &Node) -> Option<Timestamp> {
+        let (known, key) = (&self.context.memory.completing, self.key(&node.name));
+        if !node.state.has(&NodeState::Completing) {
+            known.remove(&key);
+            return None;
+        }
+        let since = known.get(&key).unwrap_or_else(|| self.context.clock.now());
+        known.insert(key, since);
+        Some(since)
     }
 
     fn send(&self, command: SlurmCommand) -> bool {

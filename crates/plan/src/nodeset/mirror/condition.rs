@@ -15,11 +15,14 @@ use crate::{
 /// Flag of a node that does not respond to slurmctld. Such a node often recovers by itself.
 const NOT_RESPONDING: &str = "NotResponding";
 const DOWN: &str = "Down";
+/// Flag of a node on which a job has ended that is not cleaned up yet. That takes a moment, and jobs end all the time.
+const COMPLETING: &str = "Completing";
 
 /// Number of nodes that may start or stop responding within [`LASTS`]. More than that is treated as a problem of the network or of slurmctld, which
 /// would otherwise cost two writes per node.
 const MOST_AT_ONCE: usize = 20;
-/// During such a problem, a changed response state is shown after it has lasted this long. Slurm itself sets a node DOWN after 300 s.
+/// During such a problem, a changed response state is shown after it has lasted this long, and COMPLETING always. Slurm itself sets a node DOWN after
+/// 300 s.
 const LASTS: Duration = Duration::from_secs(30);
 
 /// Updates our pod conditions to the state of the node, if that is known.
@@ -30,6 +33,13 @@ pub(super) fn plan_conditions(observed: &Observed<'_>, workers: &[&Worker], plan
         if changing > MOST_AT_ONCE
             && let Some(left) = left(&worker.in_slurm, observed.now)
             && keep_response(worker, &mut wanted)
+        {
+            plan.wake_within(left);
+        }
+        let (completing, since) = (type_of(COMPLETING), worker.in_slurm.completing_since);
+        if let Some(left) = since.and_then(|since| left_since(since, observed.now))
+            && !worker.shown.conditions.contains_key(&completing)
+            && wanted.remove(&completing).is_some()
         {
             plan.wake_within(left);
         }
@@ -57,7 +67,12 @@ fn conditions(worker: &Worker) -> Option<BTreeMap<String, String>> {
 
 /// Time until the present response state has lasted for [`LASTS`], or `None` if it already has.
 fn left(node: &InSlurm, now: Timestamp) -> Option<Duration> {
-    let lasted = now.duration_since(node.response_since?).unsigned_abs();
+    left_since(node.response_since?, now)
+}
+
+/// Time until something that began at `since` has lasted for [`LASTS`], or `None` if it already has.
+fn left_since(since: Timestamp, now: Timestamp) -> Option<Duration> {
+    let lasted = now.duration_since(since).unsigned_abs();
     LASTS.checked_sub(lasted).filter(|left| !left.is_zero())
 }
 

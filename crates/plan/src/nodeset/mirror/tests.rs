@@ -216,6 +216,21 @@ fn all_comments_are_one_action() {
     assert!(matches!(plan(&workers).actions.as_slice(), [Action::Describe { comments }] if comments.len() == 300));
 }
 
+#[test]
+fn a_job_that_completes_is_shown_if_that_takes_long() {
+    let completing = |shown: Shown| {
+        let in_slurm = InSlurm { states: vec!["Mixed", "Completing"], completing_since: Some(after(0)), ..busy() };
+        vec![Worker { shown: Shown { is_protected: true, ..shown }, ..worker(0, Stage::Ready, in_slurm) }]
+    };
+    let mixed = || Shown { conditions: shows(&["SlurmNodeStateMixed"], ""), ..Shown::default() };
+    let both = shows(&["SlurmNodeStateMixed", "SlurmNodeStateCompleting"], "");
+    assert_eq!(pass(&mut completing(mixed()), after(10)), (0, Some(Duration::from_secs(20))));
+    assert_eq!(pass(&mut completing(mixed()), after(30)), (1, None), "it hangs");
+    assert_eq!(pass(&mut completing(Shown { conditions: both, ..Shown::default() }), after(10)), (0, None), "it is shown already");
+    let plan = nodeset(observed(&completing(Shown::default()), 1).with(|it| it.now = after(10)));
+    assert_eq!(shown_conditions(&plan), [shows(&["SlurmNodeStateMixed"], "")]);
+}
+
 /// Workers that already show that they are idle.
 fn idle_fleet(count: u32) -> Vec<Worker> {
     let one = |ordinal| {
