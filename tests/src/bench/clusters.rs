@@ -12,7 +12,10 @@ use super::process::Process;
 use super::yard::{Cluster, NODESET, Yard};
 
 const WORKERS: u32 = 5;
-const REST: Duration = Duration::from_mins(1);
+/// Secrets are read every five minutes.
+const REST: Duration = Duration::from_mins(5);
+/// Time for the last comments to be written.
+const SETTLED: Duration = Duration::from_secs(30);
 /// Workers of the cluster in motion.
 const MANY: u32 = 1_000;
 /// Interval between two probes, and the time after which one counts as not shown.
@@ -38,15 +41,16 @@ async fn stand_up(yard: &Yard, count: u32) -> Result<(Vec<Cluster>, Process), Fa
 pub(super) async fn at_rest(yard: &Yard, count: u32) -> Result<Vec<Figure>, Failure> {
     let figure = |what: &str, value: f64, unit| Figure::new("clusters", format!("{count} clusters of {WORKERS}: {what}"), value, unit);
     let (clusters, operator) = stand_up(yard, count).await?;
-    tokio::time::sleep(REST).await;
+    tokio::time::sleep(SETTLED).await;
     let (audit, before) = (yard.audit(), operator.usage()?);
+    eprintln!("  nothing happens for {} s", REST.as_secs());
     tokio::time::sleep(REST).await;
-    let (usage, requests) = (operator.usage()?, audit.requests());
+    let (usage, requests, minutes) = (operator.usage()?, audit.requests(), REST.as_secs_f64() / 60.0);
     drop((operator, clusters));
-    eprintln!("  requests in a minute: {requests:?}");
+    eprintln!("  requests in {minutes} minutes: {requests:?}");
     Ok(vec![
-        figure("reads of the API server a minute", as_float(reads(&requests)), "").goal(50.0),
-        figure("writes a minute", as_float(writes(&requests)), "").goal(0.0),
+        figure("reads of the API server a minute", as_float(reads(&requests)) / minutes, "").goal(50.0),
+        figure("writes a minute", as_float(writes(&requests)) / minutes, "").goal(0.0),
         figure("CPU", usage.cpu.saturating_sub(before.cpu).as_secs_f64() / REST.as_secs_f64(), "cores"),
         figure("memory", mega(usage.memory), "MB"),
     ])
