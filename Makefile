@@ -69,9 +69,9 @@ fuzz: ## Look for inputs that break a reader, SECONDS=30 for each; what is found
 		else grep -vE '^#|^Recommended' $$corpus.log | tail -40; echo "an input that breaks $$target is in $$found"; exit 1; fi; \
 	done
 
-bench: checkout ## Measure the operator at size on a real API server: SCENARIO=churn WORKERS=1000 runs one; OPERATOR=path measures another program.
+bench: checkout ## Measure the operator at size on a real API server: SCENARIO=churn WORKERS=1000 runs one; OPERATOR=path measures another program; OUT=folder keeps the figures.
 	@cargo build --locked --profile load --package slipway-operator --package slipway-tests --package slipway-bed --bin slipway --bin slipway-bench --bin slipway-bed
-	@$(CARGO_TARGET_DIR)/load/slipway-bench --operator $(or $(OPERATOR),$(CARGO_TARGET_DIR)/load/slipway) --out $(CARGO_TARGET_DIR) \
+	@$(CARGO_TARGET_DIR)/load/slipway-bench --operator $(or $(OPERATOR),$(CARGO_TARGET_DIR)/load/slipway) --out $(or $(OUT),$(CARGO_TARGET_DIR)) \
 		$(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(WORKERS),--workers $(WORKERS))
 
 bench-parts: ## Measure lists of hosts, snapshots of 10,000 nodes, passes, and plans for 10,000 workers, without a server.

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::figure::Figure;
 
-const WIDTH: f64 = 900.0;
+const WIDTH: f64 = 1_040.0;
 const ROW: f64 = 26.0;
 /// Start of the bars, and their length if a goal is just met.
-const START: f64 = 520.0;
+const START: f64 = 660.0;
 const FULL: f64 = 240.0;
 /// Bars end here, however far a goal was missed.
 const MOST: f64 = 1.5;

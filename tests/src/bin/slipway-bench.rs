@@ -55,6 +55,7 @@ async fn run(args: &Args) -> Result<Vec<Figure>, Failure> {
     };
     print!("{}", table(&figures));
     if let Some(folder) = out {
+        std::fs::create_dir_all(folder).context(|| format!("could not create {}", folder.display()))?;
         let (json, svg, page) = (as_json(&figures).to_string(), svg(&figures), markdown(&figures));
         for (name, text) in [("bench.json", json), ("bench.svg", svg), ("bench.md", page)] {
             let path = folder.join(name);
