@@ -25,6 +25,8 @@ impl fmt::Display for Why {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverRead(trouble) => write!(out, "Slurm was never read: {trouble}"),
+            // A read that takes long has not failed yet.
+            Self::Stale { trouble, .. } if trouble.is_empty() => out.write_str("Slurm was not read for too long: it has not answered yet"),
             Self::Stale { trouble, .. } => write!(out, "Slurm was not read for too long: {trouble}"),
             Self::Partial { missing } => write!(out, "{missing} nodes are suddenly missing in Slurm's list, which may be incomplete"),
             Self::QueueBehind(node) => write!(out, "Slurm's queue has not been read since node `{node}` became free"),
