@@ -48,7 +48,7 @@ async fn respond(kind: Kind, desk: Desk, request: Request) -> Response {
     let body = match timeout(ARRIVAL, to_bytes(request.into_body(), MOST)).await {
         Ok(Ok(body)) => body,
         Ok(Err(error)) => return (StatusCode::PAYLOAD_TOO_LARGE, format!("{error}\n")).into_response(),
-        Err(_) => return (StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time\n").into_response(),
+        Err(_) => return (StatusCode::REQUEST_TIMEOUT, "the request did not arrive in time").into_response(),
     };
     match review::parse(&body) {
         Ok(question) => {
