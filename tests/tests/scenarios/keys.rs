@@ -70,13 +70,15 @@ impl Scenario {
     /// Replaces a key in the Secret and returns the new one.
     fn rotate(&self, key: &str) -> String {
         let new = random_key();
-        self.patch("secret/slurm-keys", &json!({ "stringData": { key: new } }));
-        // Without a change of the resource that names it, a Secret is read every few minutes.
-        self.patch(
-            &format!("controllers.slinky.slurm.net/{CONTROLLER}"),
-            &json!({ "metadata": { "annotations": { "example.org/key": new } } }),
-        );
+        self.set(key, &new);
         new
+    }
+
+    /// Sets a key in the Secret, and changes the Controller, so that the operator reads the Secret now and not within five minutes.
+    fn set(&self, key: &str, new: &str) {
+        self.patch("secret/slurm-keys", &json!({ "stringData": { key: new } }));
+        let note = json!({ "metadata": { "annotations": { "example.org/key": new } } });
+        self.patch(&format!("controllers.slinky.slurm.net/{CONTROLLER}"), &note);
     }
 
     fn configuration(&self) -> String {
@@ -177,7 +179,7 @@ impl Scenario {
         let audit = self.ground.audit();
         eventually("ten calls with the old token", async || has_calls(&stream, 0, Outcome::Accepted, 10)).await.unwrap();
         let since = Instant::now();
-        self.patch("secret/slurm-keys", &json!({ "stringData": { "jwt.key": new } }));
+        self.set("jwt.key", &new);
         self.slurmctld += 1;
         eventually("the new token to be accepted", async || has_calls(&stream, 1, Outcome::Accepted, 20)).await.unwrap();
         self.until_configuration_is_applied().await;
