@@ -93,6 +93,8 @@ pub(super) async fn departure(yard: &Yard, workers: u32) -> Result<Vec<Figure>, 
     let operator = yard.operator()?;
     yard.scale(&cluster, workers).await?;
     yard.until_settled(&operator, &cluster, workers).await?;
+    // By default records stay, for workers to come.
+    yard.prune(&cluster).await?;
     let (calls, began) = (cluster.sim.requests(""), Instant::now());
     yard.scale(&cluster, 0).await?;
     until("all records to be deleted", async || {

@@ -122,6 +122,12 @@ impl Yard {
         self.ours(cluster, "nodesets", "NodeSet", NODESET, &spec).await
     }
 
+    /// Makes the operator delete the records of workers that leave.
+    pub(super) async fn prune(&self, cluster: &Cluster) -> Result<(), Failure> {
+        let path = format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/nodesets/{NODESET}", cluster.namespace);
+        self.merge(&path, &json!({ "spec": { "pruneSlurmNodeRecords": "NodeNotFound" } })).await
+    }
+
     async fn ours(&self, cluster: &Cluster, plural: &str, kind: &str, name: &str, spec: &Value) -> Result<(), Failure> {
         let object = json!({ "apiVersion": "slinky.slurm.net/v1beta1", "kind": kind, "metadata": { "name": name }, "spec": spec });
         self.apply(&format!("/apis/slinky.slurm.net/v1beta1/namespaces/{}/{plural}/{name}", cluster.namespace), &object).await

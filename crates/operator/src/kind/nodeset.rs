@@ -131,7 +131,7 @@ async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Rep
     let render = |slot: &plan::Slot, hostname: &str| picture.pod(slot, hostname);
     let owner = Workers { nodeset, namespace: picture.namespace, owner_uid: picture.uid, render: &render };
     let done = act(&actions, &owner, context).await;
-    let created = if done.is_ok() { create_workers(&actions, &owner, context).await } else { Ok(()) };
+    let new: Vec<Action> = actions.extract_if(.., |action| done.is_ok() && matches!(action, Action::CreateWorker { .. })).collect();
     actions.retain(|action| done.is_ok() || action.is_cautious());
     termination::report(nodeset, picture.places.layout(), &actions, workers, context);
     record::tell_pruned(nodeset, &actions, stale_nodes, context);
@@ -140,7 +140,8 @@ async fn carry_out(picture: &Picture<'_>, mut actions: Vec<Action>, report: &Rep
         cluster.tell(action);
     }
     maintenance::announce(nodeset, &actions, context);
-    let shown = write_on_pods(&on_pods, context).await;
+    // Side by side: in a cluster that grows, each takes seconds.
+    let (created, shown) = tokio::join!(create_workers(&new, &owner, context), write_on_pods(&on_pods, context));
     done.and(created)?;
     status::report(*nodeset, report, |status| fill(picture, status), context).await?;
     shown

@@ -31,6 +31,8 @@ pub(crate) struct Memory {
     pub(crate) findings: Map<String, Vec<Finding>>,
     /// Created worker pods, by the UID of their NodeSet and their name.
     pub(crate) created: Map<(String, String), Created>,
+    /// Size of the next batch of creations, by the UID of the NodeSet, and when the last one succeeded.
+    pub(crate) batches: Map<String, (usize, Timestamp)>,
     /// Deleted pods, by UID.
     pub(crate) deleted: Map<String, Timestamp>,
     /// Adopted pods, by UID, with the UID of their NodeSet.

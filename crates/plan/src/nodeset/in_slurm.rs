@@ -27,6 +27,8 @@ pub struct InSlurm {
     pub response_since: Option<Timestamp>,
     /// Time since which a job on it has been completing; `None` if none is.
     pub completing_since: Option<Timestamp>,
+    /// True if Slurm has not counted the CPUs of a new job yet. For that moment it shows the node as allocated, whatever is free.
+    pub is_counting: bool,
     /// The address at which slurmctld reaches it.
     pub address: String,
     /// The comment on its record.
@@ -85,6 +87,7 @@ impl InSlurm {
             finish: Finish::Unknown,
             response_since: None,
             completing_since: None,
+            is_counting: false,
             states: Vec::new(),
             address: String::new(),
             comment: String::new(),

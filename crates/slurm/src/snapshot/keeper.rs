@@ -205,7 +205,7 @@ impl Keeper {
 
     /// Now, or a moment later if the table is so large that requests could keep slurmctld busy.
     fn soonest(&self) -> Instant {
-        let rested = self.snapshot.nodes.at.map_or(Instant::now(), |at| at + self.nodes_took * REST);
+        let rested = self.snapshot.nodes.at.map_or_else(Instant::now, |at| at + self.nodes_took * REST);
         rested.max(Instant::now())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::join_all;
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use serde_json::Value;
@@ -24,11 +24,13 @@ use crate::world::{
     act::{delete, execute},
     context::{Context, pods},
     error::Error,
-    memory::{Created, PodCondition, Sent},
+    memory::{Created, PodCondition, Sent, is_recent},
 };
 
 /// Pods written to concurrently.
 const PODS_AT_ONCE: usize = 32;
+/// Pods created or deleted until the outcome is looked at.
+const MAX_BATCH: usize = 128;
 
 /// Owner of worker pods, with the function that renders one.
 pub(super) struct Workers<'a> {
@@ -96,17 +98,26 @@ pub(super) async fn act(actions: &[Action], workers: &Workers<'_>, context: &Con
 /// Creates the planned workers. Stops at the first failure.
 pub(super) async fn create_workers(actions: &[Action], workers: &Workers<'_>, context: &Context) -> Result<(), Error> {
     let creations: Vec<New<'_>> = actions.iter().filter_map(New::of).collect();
-    // Batches of 1, 2, 4, 8 ...: if all creations would fail (a quota, a webhook), only one request fails first.
-    let mut rest = creations.as_slice();
-    let mut batch = 1;
+    let (mut rest, batches, uid, now) = (creations.as_slice(), &context.memory.batches, workers.owner_uid.to_owned(), context.clock.now());
+    // Batches of 1, 2, 4, 8 ...: if all creations would fail (a quota, a webhook), only one request fails first. The next reconcile goes on from there.
+    let mut batch = batches.get(&uid).filter(|(_, at)| is_recent(*at, now)).map_or(1, |(batch, _)| batch);
     while !rest.is_empty() {
-        let (now, later) = rest.split_at(batch.min(rest.len()));
-        let outcomes = join_all(now.iter().map(|new| create(new, workers, context))).await;
-        outcomes.into_iter().collect::<Result<(), Error>>()?;
+        let (some, later) = rest.split_at(batch.min(rest.len()));
+        let outcomes = side_by_side(some.iter().map(|new| create(new, workers, context)).collect()).await;
+        if let Err(error) = outcomes.into_iter().collect::<Result<(), Error>>() {
+            batches.remove(&uid);
+            return Err(error);
+        }
         rest = later;
-        batch *= 2;
+        batch = (batch * 2).min(MAX_BATCH);
+        batches.insert(uid.clone(), (batch, context.clock.now()));
     }
     Ok(())
+}
+
+/// Awaits all of them, [`PODS_AT_ONCE`] at a time.
+async fn side_by_side<T>(writes: Vec<impl Future<Output = T>>) -> Vec<T> {
+    stream::iter(writes).buffer_unordered(PODS_AT_ONCE).collect().await
 }
 
 fn are_done_side_by_side(one: &Action, next: &Action) -> bool {
@@ -120,8 +131,8 @@ async fn delete_workers(actions: &[Action], workers: &Workers<'_>, context: &Con
         Action::DeleteWorker { name, uid, .. } => delete(Id { namespace: workers.namespace, name, uid }, None, context).await,
         _ => Ok(()),
     };
-    for some in actions.chunks(PODS_AT_ONCE) {
-        join_all(some.iter().map(delete)).await.into_iter().collect::<Result<(), Error>>()?;
+    for some in actions.chunks(MAX_BATCH) {
+        side_by_side(some.iter().map(delete).collect()).await.into_iter().collect::<Result<(), Error>>()?;
     }
     Ok(())
 }
@@ -137,11 +148,7 @@ pub(super) async fn write_on_pods(actions: &[Action], context: &Context) -> Resu
         Action::ShowConditions { pod, conditions } => show(pod, conditions, context).await,
         other => execute(other, context).await,
     };
-    let mut outcomes = Vec::new();
-    for some in actions.chunks(PODS_AT_ONCE) {
-        outcomes.extend(join_all(some.iter().map(write)).await);
-    }
-    outcomes.into_iter().collect()
+    side_by_side(actions.iter().map(write).collect()).await.into_iter().collect()
 }
 
 async fn create(new: &New<'_>, workers: &Workers<'_>, context: &Context) -> Result<(), Error> {

@@ -73,6 +73,7 @@ impl<'a> Cluster<'a> {
             states: record.map(|record| state_words(&record.state)).unwrap_or_default(),
             response_since: record.and_then(|record| self.response_since(record)),
             completing_since: record.and_then(|record| self.completing_since(record)),
+            is_counting: record.is_some_and(|record| record.state.has(&NodeState::Allocated) && record.alloc_cpus == 0),
             address: record.map(|record| record.address.clone()).unwrap_or_default(),
             comment: record.map(|record| record.comment.clone()).unwrap_or_default(),
             gres: record.map(|record| record.gres.clone()).unwrap_or_default(),

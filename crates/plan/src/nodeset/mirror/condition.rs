@@ -17,6 +17,9 @@ const NOT_RESPONDING: &str = "NotResponding";
 const DOWN: &str = "Down";
 /// Flag of a node on which a job has ended that is not cleaned up yet. That takes a moment, and jobs end all the time.
 const COMPLETING: &str = "Completing";
+/// Base states of a node with jobs.
+const ALLOCATED: &str = "Allocated";
+const MIXED: &str = "Mixed";
 
 /// Number of nodes that may start or stop responding within [`LASTS`]. More than that is treated as a problem of the network or of slurmctld, which
 /// would otherwise cost two writes per node.
@@ -60,7 +63,8 @@ fn conditions(worker: &Worker) -> Option<BTreeMap<String, String>> {
         Answer::No => false,
         Answer::Unknown(_) => worker.in_slurm.has("Drain") && worker.shown.conditions.contains_key(DRAINED_CONDITION),
     };
-    let raw = states.iter().map(|state| type_of(state));
+    let is_mixed_as_before = worker.in_slurm.is_counting && worker.shown.conditions.contains_key(&type_of(MIXED));
+    let raw = states.iter().map(|state| type_of(if is_mixed_as_before && *state == ALLOCATED { MIXED } else { state }));
     let drained = is_drained.then(|| DRAINED_CONDITION.to_owned());
     Some(raw.chain(drained).map(|type_| (type_, reason.clone())).collect())
 }

@@ -231,6 +231,17 @@ fn a_job_that_completes_is_shown_if_that_takes_long() {
     assert_eq!(shown_conditions(&plan), [shows(&["SlurmNodeStateMixed"], "")]);
 }
 
+#[rstest]
+#[case::mixed_before(&["SlurmNodeStateMixed"], None)]
+#[case::idle_before(&["SlurmNodeStateIdle"], Some("SlurmNodeStateAllocated"))]
+#[case::allocated_before(&["SlurmNodeStateAllocated"], None)]
+fn the_moment_in_which_slurm_counts_cpus_is_not_shown(#[case] shown: &[&str], #[case] wanted: Option<&str>) {
+    let shown = Shown { conditions: shows(shown, ""), is_protected: true, ..Shown::default() };
+    let in_slurm = InSlurm { states: vec!["Allocated"], is_counting: true, ..busy() };
+    let workers = [Worker { shown, ..worker(0, Stage::Ready, in_slurm) }];
+    assert_eq!(shown_conditions(&plan(&workers)), Vec::from_iter(wanted.map(|state| shows(&[state], ""))));
+}
+
 /// Workers that already show that they are idle.
 fn idle_fleet(count: u32) -> Vec<Worker> {
     let one = |ordinal| {
