@@ -115,7 +115,7 @@ async fn slurmrestd_restarts_for_its_configuration_and_its_key_and_for_nothing_e
         r#"--patch={"stringData":{"key":"fedcba9876543210"}}"#,
     ]);
     // Without a change of the resource that names it, a Secret is read every few minutes.
-    stage.patch("controllers", "slurm", &json!({ "metadata": { "annotations": { "example.org/key": "new" } } })).await;
+    stage.patch("controllers", "slurm", &json!({ "metadata": { "annotations": { "slipway.dev/read-secrets": "new" } } })).await;
     for (name, before) in ["one", "two"].into_iter().zip(&reconfigured) {
         let after = until_generation(&stage, name, 3).await;
         assert_eq!(after["metadata"]["generation"], 3, "{name} was written more often than something changed");

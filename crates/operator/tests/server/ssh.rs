@@ -93,7 +93,7 @@ async fn changes(cluster: &Cluster<'_>) {
     let before = cluster.uids(NODESET).await;
     put_secret(cluster, &json!({ (FILE): "[sssd]\nservices = nss\n" })).await;
     // Without a change of the resource that names it, a Secret is read every few minutes.
-    let note = json!({ "metadata": { "annotations": { "example.org/sssd": "new" } } });
+    let note = json!({ "metadata": { "annotations": { "slipway.dev/read-secrets": "new" } } });
     cluster.stage.patch("nodesets", NODESET, &note).await;
     let edited = cluster
         .stage
