@@ -137,9 +137,17 @@ impl Slurm {
         Ok(shown.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// Waits until every report about ended jobs is written: pods and NodeSet show that all workers are idle.
+    /// Waits until every report about ended jobs is written: pods and NodeSet show that all workers are idle, and the budget counts none of them. It is
+    /// lowered last.
     pub async fn until_at_rest(&self) -> Result<(), Failure> {
-        self.until_all_show("Idle", false).await
+        self.until_all_show("Idle", false).await?;
+        let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets/slurm-workers-pdb-{}", self.namespace, self.controller);
+        eventually("the budget to count no worker", async || {
+            let budget = self.cluster.get(&path).map_err(|failure| failure.to_string())?;
+            let counted = &budget["spec"]["minAvailable"];
+            if *counted == 0 { Ok(()) } else { Err(format!("it counts {counted}")) }
+        })
+        .await
     }
 
     /// Waits until every report about jobs on all workers is written: pods and NodeSet show them, and no pod can be evicted.
