@@ -77,7 +77,7 @@ impl Scenario {
     /// Sets a key in the Secret, and changes the Controller, so that the operator reads the Secret now and not within five minutes.
     fn set(&self, key: &str, new: &str) {
         self.patch("secret/slurm-keys", &json!({ "stringData": { key: new } }));
-        let note = json!({ "metadata": { "annotations": { "slipway.dev/read-secrets": new } } });
+        let note = json!({ "metadata": { "annotations": { "slipway.dev/read-secrets": random_key() } } });
         self.patch(&format!("controllers.slinky.slurm.net/{CONTROLLER}"), &note);
     }
 

@@ -21,7 +21,7 @@ use super::{judge::Judge, registration::path, review};
 const MOST: usize = 7 << 20;
 /// Requests in memory at a time: anybody in the cluster can connect, and a parsed request takes several times its size. A review takes milliseconds.
 const AT_ONCE: usize = 8;
-/// Time for a request to arrive, so that nobody holds a place for long.
+/// Time limit for reading a request. Without it, a client that sends nothing would keep its place.
 const ARRIVAL: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! A map behind a lock that forgets what nobody uses.
+//! A map behind a lock that drops unused entries.
 
 use std::{
     collections::HashMap,

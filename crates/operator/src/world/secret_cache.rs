@@ -41,7 +41,7 @@ struct Asker {
     last_asked: Instant,
 }
 
-/// What a user changes about a resource.
+/// Parts of a resource that users change.
 #[derive(PartialEq, Eq)]
 struct Edition {
     generation: Option<i64>,
@@ -72,7 +72,7 @@ impl SecretCache {
 }
 
 impl Known {
-    /// What is known, if it was read since the asker last changed, and not too long ago.
+    /// Content of a Secret, if it was read after the last change of the asker and is not too old.
     fn content(&mut self, asker: &ObjectMeta, (namespace, name): (&str, &str), now: Instant) -> Option<Content> {
         let edition = Edition { generation: asker.generation, annotations: asker.annotations.clone() };
         let known = self.askers.entry(asker.uid.clone().unwrap_or_default());
@@ -86,7 +86,7 @@ impl Known {
         (read.at >= asker.since && now.duration_since(read.at) < GOOD_FOR).then(|| read.content.clone())
     }
 
-    /// Keeps what was read, and forgets what nobody asked for lately.
+    /// Stores the result of a read, and drops contents and askers that were not used lately.
     fn keep(&mut self, (namespace, name): (&str, &str), found: Option<&Content>, at: Instant) {
         self.contents.retain(|_, read| at.saturating_duration_since(read.at) < GOOD_FOR);
         self.askers.retain(|_, asker| at.saturating_duration_since(asker.last_asked) < GOOD_FOR);

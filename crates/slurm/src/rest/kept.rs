@@ -8,7 +8,7 @@ use super::model::{Flags, Node, QueuedJob, Reservation};
 
 /// Maximum memory for one list. Slurm's limit of 65,536 nodes takes about half of it, and so do 200,000 jobs.
 const MOST: usize = 128 << 20;
-/// What an allocation takes besides its content.
+/// Overhead of an allocation, in bytes.
 const ALLOCATION: usize = 16;
 
 /// Memory that an element takes.

@@ -65,7 +65,7 @@ impl Pace {
         (took * SHARE).min(self.good_for / 2)
     }
 
-    /// Wait between reads of a queue of this size that nobody waits for.
+    /// Interval between routine reads of a queue of this size.
     pub(super) fn for_queue(bytes: u64) -> Duration {
         Duration::from_millis(bytes.saturating_mul(1_000) / QUEUE_PER_SECOND).min(LONGEST_FOR_QUEUE)
     }
